@@ -198,6 +198,25 @@ def test_plan_finds_the_epsilon_that_shows_groups_of_a_size() -> None:
     assert json.loads(with_delta.stdout)["epsilon"] < 0.2
 
 
+@pytest.mark.parametrize("how", [("--delta", "1e-6"), ("--universe", "text:8")])
+def test_a_plan_for_people_is_that_of_their_release(tmp_path: Path, how: tuple[str, str]) -> None:
+    table = tmp_path / "visits.csv"
+    table.write_text("who,town\n" + "".join(f"p{k % 900},t{k % 7}\n" for k in range(2000)))
+    few = ("--max-rows", 3)
+    found = call("plan", "count", *how, "--shown-from", 80, *few)
+    assert "A group counts people" in found.stdout
+    epsilon = float(found.stdout.split()[2])
+    plan = json.loads(call("plan", "count", *how, "--epsilon", epsilon, *few, "--json").stdout)
+    asked = ("--by", "town", "--unit", "who", *few, *how, "--epsilon", epsilon, "--json")
+    record = json.loads(call("release", "count", table, *asked).stdout)
+    assert record["certificate"]["sampler"]["keys"] == plan["max_rows"] == 3
+    assert record["certificate"]["sampler"]["shown_from"] == plan["shown_from"] <= 80
+    assert abs(record["certificate"]["epsilon"] - plan["epsilon"]) < 1e-9
+    assert (
+        call("plan", "count", *how, *few, "--epsilon", 1, "--adjacency", "replace").exit_code != 0
+    )
+
+
 @pytest.mark.parametrize("more", [{"universe": "text:8"}, {"delta": "1e-6"}])
 def test_the_function_shows_large_values_of_a_list_a_frame_or_a_file(
     visits: Path, more: dict[str, Any]

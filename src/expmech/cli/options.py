@@ -333,6 +333,14 @@ class PlanOptions(GuaranteeOptions):
     delta: Annotated[str | None, typer.Option("--delta", help="Of groups that nobody listed.")] = (
         None
     )
+    max_rows: Annotated[
+        int | None,
+        typer.Option(
+            "--max-rows",
+            help="Plan for people with several rows, of whom at most so many rows count; epsilon is"
+            " that of a person.",
+        ),
+    ] = None
     rows: Annotated[
         int | None,
         typer.Option(

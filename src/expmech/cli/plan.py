@@ -28,6 +28,7 @@ from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import BoundsOf, GroupsOf, Statistic
 
 _MOST_ROWS = 1 << 31
+_PERSON = "person"
 _NOTHING: dict[str, Any] = dict.fromkeys(("chosen", "refusal", "excess_loss", "saturates_at"))
 _NOTHING["options"] = ()
 
@@ -65,6 +66,8 @@ def _work(name: str, options: PlanOptions, own: dict[str, Any]) -> None:
         later = make(with_bounds(own, dict(zip(private.labels, private.stand_in, strict=True))))
         parts = [(statistic, private.column_epsilon) for statistic in private.statistics]
         parts += [(statistic, private.rest / len(later)) for statistic in later]
+    most = _row_limit(options.max_rows, adjacency)
+    parts = [(each.for_units(_PERSON, most), share / most) for each, share in parts]
     epsilon = _epsilon(options, parts, known, private=private is not None)
     plans = [
         plan_statistic(
@@ -80,12 +83,20 @@ def _work(name: str, options: PlanOptions, own: dict[str, Any]) -> None:
         first = len(private.columns)
         plans[first:] = [_between_found_bounds(made, private.stand_in[0]) for made in plans[first:]]
     if options.as_json:
-        named = {"statistic": name, "adjacency": str(adjacency)}
+        named: dict[str, Any] = {"statistic": name, "adjacency": str(adjacency)}
+        if options.max_rows is not None:
+            named["max_rows"] = most
         described = [named | plan.describe() for plan in plans]
         output.print_json(json.dumps(described if len(plans) > 1 else described[0]))
         return
     if options.epsilon is None:
         output.print(f"epsilon = {show_amount(epsilon)} is enough.", style="bold")
+    if options.max_rows is not None:
+        text = f"For people with at most {most} rows each: epsilon = {show_amount(epsilon)} of a"
+        text += f" person is epsilon = {show_amount(epsilon / most)} of a row, as planned below."
+        unlisted = any(isinstance(statistic, GroupsOf) for statistic, _ in parts)
+        text += " A group counts people, not their rows." if unlisted else ""
+        output.print(text, markup=False)
     for (statistic, _), plan in zip(parts, plans, strict=True):
         if len(plans) > 1:
             text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
@@ -172,6 +183,18 @@ app = typer.Typer(
 @app.callback()
 def whole() -> None:
     """Show what a release would guarantee and cost; no data are read."""
+
+
+def _row_limit(max_rows: int | None, adjacency: Adjacency) -> int:
+    """Return how many rows of a person count; without the option rows are planned for."""
+    if max_rows is None:
+        return 1
+    if adjacency.count_is_public:
+        raise ParameterError(
+            "`--max-rows` of plan needs add-remove adjacency: a person is added or removed with all"
+            " rows."
+        )
+    return validate_integer(max_rows, name="--max-rows", owner="plan", low=1, high=_MOST_ROWS)
 
 
 def _rows(rows: int | None, adjacency: Adjacency) -> int | None:
