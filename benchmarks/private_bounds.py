@@ -42,7 +42,7 @@ FURTHER: dict[str, Callable[[np.random.Generator, int], Values]] = {
     "minus exponential": lambda r, n: -r.exponential(20.0, n),
     "mostly zero": lambda r, n: np.where(r.random(n) < 0.8, 0.0, r.lognormal(3.0, 1.0, n)),
     "0 or 1": lambda r, n: (r.random(n) < 0.3).astype(float),
-    "seconds since 1970": lambda r, n: r.integers(1.60e9, 1.73e9, n).astype(float),
+    "seconds since 1970": lambda r, n: r.integers(1_600_000_000, 1_730_000_000, n).astype(float),
     "degrees west": lambda r, n: -r.uniform(70.0, 125.0, n),
     "profit and loss": lambda r, n: r.laplace(200.0, 1000.0, n),
     "all equal": lambda r, n: np.full(n, 7.3),
