@@ -55,6 +55,9 @@ PRODUCT_BITS = 20
 Products of two fit in 64 bits.
 """
 
+_CACHED = 1 << 15  # numbers worked on at a time: 256 KB
+_MULTIPLIED = 1 << 12  # rows whose products, of up to 40 bits, float64 sums exactly
+
 NOWHERE = -1
 """The cell of rows that are in none of those that are counted."""
 
@@ -201,14 +204,17 @@ class MomentsOf(ColumnsOf):
         return self.columns if self.dates else ()
 
     def of_arrays(self, rows: ArrayRows) -> Moments:
-        values = rows.columns(self.columns)
-        if self.missing == "skip":
-            counts = (~np.isnan(values)).sum(axis=0).tolist()
-            least = fill_missing(values, self.bounds, "lower")  # which snaps to 0
-            of_present = moments_of(least, self.bounds, bits=self.bits, products=self.products)
-            return replace(of_present, counts=tuple(counts))
-        filled = fill_missing(values, self.bounds, self.missing)
-        return moments_of(filled, self.bounds, bits=self.bits, products=self.products)
+        values, skipped = rows.columns(self.columns), self.missing == "skip"
+        moments = moments_of(
+            values,
+            self.bounds,
+            bits=self.bits,
+            products=self.products,
+            missing="lower" if skipped else self.missing,  # which snaps to 0
+        )
+        if not skipped:
+            return moments
+        return replace(moments, counts=tuple((~np.isnan(values)).sum(axis=0).tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -579,22 +585,34 @@ def validate_different(columns: Sequence[str]) -> None:
 
 
 def moments_of(
-    rows: NDArray[np.float64], bounds: Sequence[Bounds], *, bits: int, products: bool = False
+    rows: NDArray[np.float64],
+    bounds: Sequence[Bounds],
+    *,
+    bits: int,
+    products: bool = False,
+    missing: str = "middle",
 ) -> Moments:
     """Return the count, integer sums and, if asked (at most 20 bits), integer cross products.
 
-    Columns are clipped and snapped first.
+    Columns are filled, clipped and snapped first: so few rows at a time that they stay in the
+    cache, and column by column, for NumPy is slow where it repeats short rows.
     """
-    lower, upper = np.array(bounds, dtype=np.float64).T
-    snapped = snap(rows, lower, upper, bits)
-    table: Sequence[Sequence[int]] = []
-    if products:
-        from expmech.losses.ridge import cross_products
-
-        table = cross_products(snapped).tolist()
+    if missing in ("drop", "error"):
+        rows = fill_missing(rows, bounds, missing)
+    lower, upper = np.array(bounds, dtype=np.float64).T[:, :, None]
+    stands = np.array([[stand_in(pair, missing)] for pair in bounds])
+    sums, table = np.zeros(len(bounds), dtype=np.int64), np.zeros((len(bounds),) * 2, dtype=object)
+    size = _MULTIPLIED if products else max(1, _CACHED // len(bounds))
+    for first in range(0, len(rows), size):
+        part = np.ascontiguousarray(rows[first : first + size].T)
+        snapped = snap(np.where(np.isnan(part), stands, part), lower, upper, bits)
+        sums += snapped.sum(axis=1)
+        if products:
+            lot = snapped.astype(np.float64)
+            table += (lot @ lot.T).astype(np.int64).astype(object)
     return Moments(
         count=len(rows),
-        sums=tuple(snapped.sum(axis=0).tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
-        products=tuple(map(tuple, table)),
+        sums=tuple(sums.tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
+        products=tuple(map(tuple, table.tolist())) if products else (),
         bits=bits,
     )
