@@ -54,6 +54,34 @@ def test_dates_are_days_of_the_calendar_and_nothing_else_is() -> None:
         assert math.isnan(day_number(other))
 
 
+UNITS = ["W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "M", "25s"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_columns_of_times_are_read_as_each_time_alone(unit: str) -> None:
+    """Before the first day and after the last one that ISO 8601 spells, at their ends and far."""
+    least, most = (
+        np.array([text], dtype=f"datetime64[{unit}]").astype(np.int64)[0]
+        for text in ("0001-01-01", "9999-12-31T23:59:59")
+    )
+    near = [end + k for end in (least, most) for k in (-2, -1, 0, 1, 2)]
+    far = [0, -1, 1, -(2**62), 2**62, np.iinfo(np.int64).min]
+    drawn = np.random.default_rng(0).integers(-(10**12), 10**12, 200).tolist()
+    steps = near if unit not in ("ns", "ps") else []  # these ends are beyond 64 bits
+    column = np.array([*steps, *far, *drawn], dtype=np.int64).view(f"datetime64[{unit}]")
+    alone = [day_number(value) for value in column]
+    assert np.array_equal(read_days(column), alone, equal_nan=True)
+    assert np.array_equal(read_days(column.astype(column.dtype.newbyteorder())), alone, True)
+
+
+def test_times_of_frames_are_read_in_utc() -> None:
+    times = pandas.Series(["2020-01-01 12:00", None, "2021-05-06 07:08:09"], dtype="datetime64[us]")
+    expected = [18262.5, math.nan, day_number("2021-05-06 07:08:09")]
+    earlier = times.dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")
+    for column in (times, earlier, polars.Series(times), earlier.astype(object)):
+        assert np.array_equal(read_days(column), expected, equal_nan=True), column
+
+
 def test_duckdb_reads_text_dates_and_times_as_arrays_do() -> None:
     every = [datetime.date(1995, 1, 1) + datetime.timedelta(days=7 * k) for k in range(600)]
     texts = SPELT + [day.isoformat() for day in every]

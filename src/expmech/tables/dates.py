@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from expmech.core.dates import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY
 from expmech.core.errors import ParameterError, ParameterTypeError
-from expmech.tables.keys import canonical_key, of_each
+from expmech.tables.keys import as_vector, canonical_key, of_each
 
 _NANOSECONDS = 10**9
+_STEPS = {"D": 86_400, "h": 3600, "m": 60, "s": 1}
+_PARTS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Seconds of a step of NumPy's usual units of time, and steps of a second."""
 
 
 def day_number(value: Any) -> float:
@@ -39,7 +42,24 @@ def read_days(column: Any) -> NDArray[np.float64]:
     """Return a vector, a list or a column of a frame as days since 1970, each value read alone."""
     if isinstance(column, np.ma.MaskedArray):
         column = column.filled(np.datetime64("NaT") if column.dtype.kind == "M" else None)
+    column = as_vector(column)
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        unit, count = np.datetime_data(column.dtype)
+        if unit in _STEPS | _PARTS and count == 1:
+            return _days_of_steps(column.ravel().astype(column.dtype.newbyteorder("=")), unit)
     return of_each(column, day_number)
+
+
+def _days_of_steps(column: NDArray[np.datetime64], unit: str) -> NDArray[np.float64]:
+    """Return :func:`day_number` of each time, in whole numbers until the last division."""
+    steps = column.view(np.int64)
+    if unit in _PARTS:
+        seconds = steps // _PARTS[unit]
+    else:
+        size = _STEPS[unit]
+        seconds = np.clip(steps, FIRST_SECOND // size - 1, LAST_SECOND // size + 1) * size
+    known = ~np.isnat(column) & (seconds >= FIRST_SECOND) & (seconds <= LAST_SECOND)
+    return np.where(known, seconds / SECONDS_PER_DAY, math.nan)
 
 
 def public_days(values: Sequence[Any], *, name: str, owner: str) -> tuple[float, ...] | None:

@@ -12,7 +12,7 @@ import datetime
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -116,7 +116,9 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
     ``column`` is a list, a vector of any type, or a column of a pandas or Polars frame. What is
     missing equals no candidate.
     """
-    column = _vector(column)
+    column = as_vector(column)
+    if isinstance(column, np.ma.MaskedArray):
+        column = column.compressed()
     if _holds_numbers(column):
         return _tally_numbers(read_column(column.ravel()), candidates)
     keys = [canonical_key(candidate) for candidate in candidates]
@@ -197,22 +199,33 @@ def different_values(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
     Equal ones of plain types once: they have one key. A class of the caller's may call equal what
     is not, or raise, so that its values are never compared.
     """
+    column = as_vector(column)
     if type(column) is np.ndarray and column.dtype.kind in "biufM":
         different, where = np.unique(column.ravel(), return_inverse=True)
         return list(different), where
-    values = list(each_value(column))
+    if isinstance(column, np.ndarray):
+        texts = type(column) is np.ndarray and column.dtype.kind in "US"
+        values = column.ravel().tolist() if texts else list(column.ravel())
+    else:
+        values = column.to_list() if hasattr(column, "to_list") else list(column)
     if not set(map(type, values)) <= _PLAIN:
         return values, np.arange(len(values))
     place = {value: k for k, value in enumerate(dict.fromkeys(values))}
     return list(place), np.fromiter(map(place.__getitem__, values), np.int64, len(values))
 
 
-def _vector(column: Any) -> Any:
+def as_vector(column: Any) -> Any:
     """Return a column as a vector of NumPy where it is of one of its types, else as it is."""
     kind = getattr(column, "dtype", None)
     if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
-        column = column.to_numpy()  # a pandas column of a NumPy type
-    return column.compressed() if isinstance(column, np.ma.MaskedArray) else column
+        return column.to_numpy()  # a pandas column of a NumPy type
+    if type(kind).__name__ == "DatetimeTZDtype":
+        return column.to_numpy(f"datetime64[{kind.unit}]")  # in UTC
+    if hasattr(column, "to_physical") and type(kind).__name__ == "Datetime":
+        # A Polars column of time: its own objects would lose nanoseconds.
+        steps = column.to_physical().fill_null(np.iinfo(np.int64).min).to_numpy()  # NaT
+        return steps.view(f"datetime64[{column.dtype.time_unit}]")
+    return column
 
 
 def _holds_numbers(column: Any) -> bool:
@@ -249,19 +262,6 @@ def _tally_numbers(values: NDArray[np.float64], candidates: Sequence[Any]) -> tu
     place = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
     counts = np.bincount(place[listed[place] == values], minlength=len(listed))
     return tuple(counts[where].tolist())
-
-
-def each_value(column: Any) -> Iterable[Any]:
-    """Return the values of a list, a vector or a column of a frame, one by one."""
-    if isinstance(column, np.ndarray):
-        texts = type(column) is np.ndarray and column.dtype.kind in "US"
-        return column.ravel().tolist() if texts else list(column.ravel())
-    if hasattr(column, "to_physical") and type(column.dtype).__name__ == "Datetime":
-        # A Polars column of time: its own objects would lose nanoseconds.
-        unit = column.dtype.time_unit
-        physical = column.to_physical().to_list()
-        return [None if value is None else np.datetime64(value, unit) for value in physical]
-    return column.to_list() if hasattr(column, "to_list") else column  # type: ignore[no-any-return]
 
 
 def key_of_text(text: str) -> Key:
