@@ -220,7 +220,7 @@ def as_vector(column: Any) -> Any:
     if isinstance(kind, np.dtype) and not isinstance(column, np.ndarray):
         return column.to_numpy()  # a pandas column of a NumPy type
     if type(kind).__name__ == "DatetimeTZDtype":
-        return column.to_numpy(f"datetime64[{kind.unit}]")  # in UTC
+        return column.to_numpy(f"datetime64[{column.dtype.unit}]")  # in UTC
     if hasattr(column, "to_physical") and type(kind).__name__ == "Datetime":
         # A Polars column of time: its own objects would lose nanoseconds.
         steps = column.to_physical().fill_null(np.iinfo(np.int64).min).to_numpy()  # NaT
