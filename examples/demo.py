@@ -76,6 +76,7 @@ def expmech(line: str) -> str:
 
 def demo_in(folder: Path) -> None:
     """Go through the steps in a folder; nothing outside of it is touched."""
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(SURVEY, folder)
     os.environ["EXPMECH_STATE"] = str(folder / ".register")  # where budgets are registered
     with contextlib.chdir(folder):

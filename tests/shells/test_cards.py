@@ -241,6 +241,19 @@ def test_a_mean_whose_interval_is_all_of_its_bounds_says_so(survey: Path) -> Non
     assert "caution" in str(tiny) and "caution" in tiny._repr_html_()
 
 
+def test_a_card_of_a_loss_of_ones_own_does_not_say_that_values_are_clipped() -> None:
+    own = em.ExponentialMechanism(
+        loss=lambda points: points[:, 0],
+        sensitivity=1,
+        bound=1,
+        domain=em.Box([0.0], [1.0], bits=4),
+    )
+    card = str(own.release(epsilon=1))
+    assert "answers       0 to 1, whatever the data are" in card and "clipped" not in card
+    mean = em.NoisyMean.from_rows([[0.2], [0.4]], lower=[0.0], upper=[1.0])
+    assert "0 to 1; values outside are clipped" in str(mean.release(epsilon=1))
+
+
 def test_a_mean_whose_interval_ends_at_a_bound_asks_for_the_units() -> None:
     """Incomes with bounds for thousands: every one of them counts as the upper bound."""
     incomes = [40_000.0 + 100 * k for k in range(300)]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from expmech._version import __version__
 from expmech.certificates.accuracy import Accuracy
 from expmech.certificates.card import (
+    UNNAMED,
     ShownValue,
     assumed,
     caution,
@@ -269,7 +270,7 @@ class CertificateContext:
         Assumptions about how rows were read, stated before and after those of the mechanism.
     """
 
-    statistic: str = "a draw"
+    statistic: str = UNNAMED
     owner: str | None = None
     postprocessing: Postprocessing = field(default_factory=Unchanged)
     premises: tuple[str, ...] = ()
