@@ -166,3 +166,11 @@ def test_a_plan_of_quantiles_has_no_caution_about_losses_that_no_table_has() -> 
         loss=lambda points: points[:, 0], sensitivity=1, domain=em.Box([0.0], [1.0], bits=4)
     )
     assert "caution" in str(loss.plan(epsilon=1.0))
+
+
+def test_the_plan_of_a_choice_says_its_error_in_rows() -> None:
+    printed = " ".join(
+        run("select --candidates 5 --epsilon 1 --adjacency add-remove").output.split()
+    )
+    assert "the value occurs in at most 4.61 fewer rows than the most frequent one" in printed
+    assert "loss is at most" not in printed

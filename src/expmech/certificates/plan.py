@@ -120,6 +120,8 @@ class Plan:
         tell.
     ranks : float, optional
         How many ranks each value is from the true quantile in 95% of releases, for quantiles.
+    shortfall : str, optional
+        What an excess of the loss means for a choice: a sentence with a place for the number.
     shown_from : int, optional
         The size from which a group is shown in 95% of releases, where groups are not listed.
 
@@ -141,6 +143,7 @@ class Plan:
     note: str | None = None
     error: float | None = None
     ranks: float | None = None
+    shortfall: str | None = None
     shown_from: int | None = None
 
     @property
@@ -200,6 +203,8 @@ class Plan:
             return f"groups of {number_text(self.shown_from)} rows and more are shown"
         if self.error is not None:
             return f"within {number_text(self.error, digits=3)} of the exact value"
+        if self.excess_loss is not None and self.shortfall is not None:
+            return self.shortfall.format(self.excess_loss[1])
         if self.excess_loss is not None:
             return f"loss at most {number_text(self.excess_loss[1], digits=3)} above the least"
         return None
@@ -225,7 +230,7 @@ class Plan:
             rows.append(("", "exact value: computed from the rows as they are read and clipped"))
         if self.ranks is not None:
             rows.append(("", "where values lie about evenly around it or are tied; more in a gap"))
-        if self.excess_loss is not None and self.ranks is None:
+        if self.excess_loss is not None and self.ranks is None and self.shortfall is None:
             mean = number_text(self.excess_loss[0], digits=3)
             rows.append(("", f"on average the loss is at most {mean} above the least one"))
         if self.saturates_at is not None and self.ranks is None:  # some rank is always near

@@ -578,7 +578,7 @@ def _plan(prepared: PreparedRelease, guess: int | None) -> Plan:
     error = made.error
     if error is None and guess is not None and not request.by:
         error = prepared.statistic.error_at(request.row_epsilon, guess)
-    return replace(made, ranks=ranks, error=error)
+    return replace(made, ranks=ranks, error=error, shortfall=prepared.statistic.shortfall)
 
 
 def _unknown_error(prepared: PreparedRelease, guess: int | None) -> str:

@@ -34,7 +34,8 @@ def plan(
     error = made.error
     if error is None and guess is not None:
         error = statistic.error_at(epsilon, guess)
-    return dataclasses.replace(made, error=error, ranks=statistic.rank_error(epsilon, count))
+    ranks = statistic.rank_error(epsilon, count)
+    return dataclasses.replace(made, error=error, ranks=ranks, shortfall=statistic.shortfall)
 
 
 def enough(

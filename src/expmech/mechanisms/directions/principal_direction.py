@@ -266,7 +266,7 @@ class PrincipalDirection(Mechanism):
             timing=DATA_DEPENDENT,
             seconds=3e-3 + self.n_components * (8e-4 + 1e-4 * self.dimension),  # measured
             note=(
-                "no loss is evaluated: of the proposals for a direction about sqrt(2/(e d)) ="
+                "of the proposals for a direction about sqrt(2/(e d)) ="
                 f" {share:.2g} are accepted where the law is concentrated, usually more if not"
             ),
         )

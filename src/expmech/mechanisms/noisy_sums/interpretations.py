@@ -466,8 +466,8 @@ class Means(OfColumns):
     mechanism = "NoisyMean"
     only_under = Adjacency.REPLACE
     note = (
-        "exact noise on the integer sums: no loss is evaluated, and the error is at most half that"
-        " of the exponential mechanism"
+        "exact noise on the integer sums; the error is at most half that of the exponential"
+        " mechanism"
     )
 
     def sums(self, count: int | Sequence[int], snapped: Sequence[int]) -> list[int]:
@@ -535,9 +535,7 @@ class Shares(Means):
     """
 
     only_under = Adjacency.ADD_REMOVE
-    note = (
-        "a noisy sum over a noisy count: no loss is evaluated, and the number of rows is not needed"
-    )
+    note = "a noisy sum over a noisy count: the number of rows is not needed"
 
     def sums(self, count: int | Sequence[int], snapped: Sequence[int]) -> list[int]:
         """Return the sum from below and the one from above, column by column."""
