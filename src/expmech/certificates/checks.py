@@ -89,3 +89,16 @@ def check_direct(certificate: Certificate, owner: str, kind: str, timing: str) -
         check_equal("delta", float(certificate.delta), 0.0),
         check_equal("unit", certificate.unit, ENERGY_UNIT),
     ]
+
+
+def check_noise(
+    certificate: Certificate, owner: str, timing: str, sensitivity: float
+) -> list[Check]:
+    """Check what certificates of noise on counts share: names, no energies, no loss error."""
+    return [
+        check_equal("sampler", certificate.sampler["sampler"], owner),
+        check_equal("timing", certificate.timing, timing),
+        check_equal("unit", certificate.unit, None),
+        check_equal("sensitivity", certificate.sensitivity, sensitivity),
+        check_equal("loss error", float(certificate.loss_error), 0.0),
+    ]

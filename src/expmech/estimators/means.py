@@ -66,9 +66,7 @@ class PrivateSum(PrivateNumbers):
         The private sums, in the units of the data.
     accuracy_ : Accuracy
         A 95% interval for each sum, ``lower`` and ``upper``, and the ``scale`` of the noise.
-    certificate_ : Certificate
-        What was promised.
-    bounds_, bounds_certificates_
+    certificate_, bounds_, bounds_certificates_
         As for :class:`PrivateMean`.
 
     Examples
@@ -103,9 +101,7 @@ class PrivateVariance(PrivateNumbers):
         The private variances, in the squared units of the data.
     accuracy_ : Accuracy
         A 95% interval for each variance, ``lower`` and ``upper``.
-    certificate_ : Certificate
-        What was promised.
-    bounds_, bounds_certificates_
+    certificate_, bounds_, bounds_certificates_
         As for :class:`PrivateMean`.
 
     Examples

@@ -32,10 +32,8 @@ class BoundEnvelope(Protocol):
 
         Parameters
         ----------
-        coins : Coins
-            The source of randomness.
-        size : int
-            How many points.
+        coins, size
+            As for :meth:`Domain.draw_uniform`.
 
         Returns
         -------

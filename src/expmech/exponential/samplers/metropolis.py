@@ -122,8 +122,8 @@ class Ergodicity:
 
         Parameters
         ----------
-        epsilon : float
-            The epsilon of the chain's target law.
+        epsilon
+            As for :meth:`steps_for`.
         steps : int
             Steps of the chain.
 

@@ -25,6 +25,7 @@ from expmech.certificates.checks import (
     check_count,
     check_described,
     check_equal,
+    check_noise,
 )
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
@@ -363,11 +364,7 @@ class PrivateBounds(Mechanism):
         # a larger budget may cut cells in two, and halves are seen from more rows on
         shown_from = sorted((low.shown_from, high.shown_from))
         return [
-            check_equal("sampler", parameters["sampler"], _OWNER),
-            check_equal("timing", c.timing, DATA_DEPENDENT),
-            check_equal("unit", c.unit, None),
-            check_equal("sensitivity", c.sensitivity, float(moved)),
-            check_equal("loss error", float(c.loss_error), 0.0),
+            *check_noise(c, _OWNER, DATA_DEPENDENT, float(moved)),
             check_equal("delta", float(c.delta), 0.0),
             Check(
                 claim="eta",

@@ -26,7 +26,7 @@ from expmech.certificates.checks import (
     check_assumed,
     check_between,
     check_described,
-    check_equal,
+    check_noise,
 )
 from expmech.certificates.mechanism import Draw, Draws, Mechanism, PublicTerms
 from expmech.certificates.timing import DATA_DEPENDENT
@@ -352,11 +352,7 @@ class UnknownGroups(Mechanism):
         expected = {"sampler": _OWNER, **high.parameters, "invented": parameters["invented"]}
         expected["shown_from"] = parameters["shown_from"]
         return [
-            check_equal("sampler", parameters["sampler"], _OWNER),
-            check_equal("timing", c.timing, DATA_DEPENDENT),
-            check_equal("unit", c.unit, None),
-            check_equal("sensitivity", c.sensitivity, float(adjacency.rows_moved)),
-            check_equal("loss error", float(c.loss_error), 0.0),
+            *check_noise(c, _OWNER, DATA_DEPENDENT, float(adjacency.rows_moved)),
             check_between("eta", c.eta, float_down(low.rate), float_down(high.rate)),
             check_between("delta", c.delta, float_up(high.delta), float_up(low.delta)),
             Check(claim="one new key", holds=covered, detail="within its share of epsilon"),

@@ -138,10 +138,8 @@ class Risk(Protocol):
 
         Parameters
         ----------
-        margins : ndarray of shape (n, margins)
-            One row of margins per row of the table.
-        targets : ndarray of shape (n,)
-            As :meth:`prepare_targets` returns them.
+        margins, targets
+            As for :meth:`derivative`.
 
         Yields
         ------
@@ -161,10 +159,8 @@ class Risk(Protocol):
 
         Parameters
         ----------
-        margins : ndarray of shape (n, margins)
-            One row of margins per row of the table.
-        targets : ndarray of shape (n,)
-            As :meth:`prepare_targets` returns them.
+        margins, targets
+            As for :meth:`derivative`.
         shift : float
             By how much every margin may move.
 

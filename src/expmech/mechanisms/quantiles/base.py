@@ -136,14 +136,8 @@ class SeveralQuantiles(Mechanism):
         ----------
         counts : array-like of int
             Counts of the ``2^bits`` equal cells, or of the multiples of ``step``; confidential.
-        levels : sequence
+        levels, lower, upper, step, spread, adjacency
             As for :meth:`from_values`.
-        lower, upper : float
-            Public bounds of the cells.
-        step, spread
-            As for :meth:`from_values`.
-        adjacency : {"replace", "add-remove"}, default "replace"
-            Which data sets are neighbours.
 
         Returns
         -------

@@ -255,10 +255,8 @@ class Statistic(ABC):
         ----------
         aggregate : object
             What :meth:`aggregation` computed; confidential.
-        epsilon : Fraction
-            The budget.
-        timing : {"auto", "constant", "unprotected"}
-            The timing requirement.
+        epsilon, timing
+            As for :meth:`public_half`.
 
         Returns
         -------
