@@ -309,7 +309,9 @@ class PreparedDraw:
     what a ledger is charged with. ``fit_mechanism`` makes the confidential half (an envelope, a
     chain, a table) of a mechanism with these public terms: of ``mechanism``, unless
     :meth:`with_data` puts other data in its place. ``forecast_seconds`` says about how long a draw
-    takes, from public quantities. ``accuracy`` gives intervals from the noisy sums of a draw.
+    takes, from public quantities. ``accuracy`` gives intervals from the noisy sums of a draw;
+    ``accuracy_statement`` and ``reading`` (how values are read, the rule for missing ones first)
+    are public sentences of the :class:`Release`, no part of the certificate.
     """
 
     certificate: Certificate
@@ -319,6 +321,8 @@ class PreparedDraw:
     fit_mechanism: Callable[[Any], Draw]
     forecast_seconds: Callable[[], float]
     accuracy: Callable[[Any], Accuracy] | None = None
+    accuracy_statement: str = ""
+    reading: tuple[str, ...] = ()
 
     def with_data(self, data: Any) -> PreparedDraw:
         """Return the draw from other data: all that was prepared in public is shared with it."""
@@ -359,7 +363,13 @@ class PreparedDraw:
         if self.accuracy is not None and drawn.noisy is not None:
             accuracy = self.accuracy(drawn.noisy[0]).postprocessed(self.postprocessing)
         value = self.postprocessing.apply(drawn.values[0])
-        return Release(value=value, certificate=certificate, accuracy=accuracy)
+        return Release(
+            value=value,
+            certificate=certificate,
+            accuracy=accuracy,
+            accuracy_statement=self.accuracy_statement,
+            reading=self.reading,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -499,8 +499,8 @@ def draw(prepared: PreparedRelease, aggregates: Aggregates | None = None) -> Rec
         "accuracy": _accuracy(prepared, releases),
         "certificate": prepared.certificate,
     }
-    if prepared.reading:
-        record["reading"] = list(prepared.reading)
+    if prepared.public.reading:
+        record["reading"] = list(prepared.public.reading)
     if request.by:
         record["groups"] = list(request.groups)
     if request.units is not None:

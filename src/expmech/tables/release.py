@@ -192,8 +192,7 @@ class PreparedRelease:
     ``public`` is the draw, prepared before a row is read: an aggregate of rows is put in it later
     and changes nothing of what it says. ``count`` is the number of rows where it is public.
     ``certificate`` is the one the release will carry. ``parts`` are the rows of each group of a
-    table; without groups there is one part, without a name. ``reading`` says how values are read,
-    the rule for missing ones first: public sentences for the record, no part of the certificate.
+    table; without groups there is one part, without a name.
     """
 
     statistic: Statistic
@@ -203,7 +202,6 @@ class PreparedRelease:
     certificate: Certificate
     statement: str
     parts: Mapping[str, TableRows] = field(default_factory=dict)
-    reading: tuple[str, ...] = ()
 
     @property
     def mechanism(self) -> Mechanism:
@@ -232,23 +230,11 @@ class PreparedRelease:
 
     def release(self, aggregate: Any) -> Release:
         """Draw the value from an aggregate of the rows; it may leave."""
-        return self._stated(self._draw(aggregate).release())
+        return self._draw(aggregate).release()
 
     def study(self, aggregate: Any, seed: int | Sequence[int]) -> Release:
         """Draw the value from a seeded stream: never a release."""
-        return self._stated(self._draw(aggregate).study(seed))
-
-    def _stated(self, released: Release) -> Release:
-        """Return a release with how it was read and, of quantiles, what is said of their ranks."""
-        stated = self._within_ranks or released.accuracy_statement
-        return dataclasses.replace(released, accuracy_statement=stated, reading=self.reading)
-
-    @cached_property
-    def _within_ranks(self) -> str:
-        """How near quantiles are to the true ones; empty of what is no quantile."""
-        count = self.certificate.domain.get("count")  # where it is public
-        ranks = self.statistic.rank_error(self.request.row_epsilon, count)
-        return "" if ranks is None else within_ranks(ranks)
+        return self._draw(aggregate).study(seed)
 
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
     def _draw(self, aggregate: Any) -> PreparedDraw:
@@ -263,8 +249,8 @@ class PreparedRelease:
             statement = self.statistic.missing_statement
             general = _COVERS.format(missing=f" {statement}" if statement else "")
             return (self.statistic.covers or general) + (_ALL_AT_ONCE if jointly else "")
-        if self._within_ranks:
-            return self._within_ranks
+        if self.public.accuracy_statement:
+            return self.public.accuracy_statement
         if self.statistic.shortfall is None:
             return self.statistic.no_interval
         plan = self.mechanism.plan(self.request.row_epsilon, timing=self.request.timing)
@@ -313,7 +299,13 @@ def remembered_release(
     )
     if statement is None:
         statement = name if request.owner is None else f"{request.owner}: {name}"
+    ranks = statistic.rank_error(epsilon, public.certificate.domain.get("count"))
     sentences = _in_memory(statistic.aggregation(epsilon)) if reading is None else reading
+    public = dataclasses.replace(
+        public,
+        accuracy_statement="" if ranks is None else within_ranks(ranks),
+        reading=tuple(filter(None, (statistic.missing_statement, *sentences))),
+    )
     return PreparedRelease(
         statistic=statistic,
         request=request,
@@ -321,7 +313,6 @@ def remembered_release(
         public=public,
         certificate=public.certificate,
         statement=statement,
-        reading=tuple(filter(None, (statistic.missing_statement, *sentences))),
     )
 
 
