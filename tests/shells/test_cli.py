@@ -363,3 +363,11 @@ def test_a_command_by_another_name_is_met_with_its_own(
     assert refused.exit_code == 2
     message = " ".join(refused.stderr.replace("│", " ").split())
     assert f"Did you mean {' or '.join(map(repr, names))}?" in message
+
+
+def test_an_option_that_is_missing_is_told_with_its_help(survey: Path) -> None:
+    refused = run("release", "mean", survey, "--column", "age", "--epsilon", "1")
+    message = " ".join(refused.stderr.replace("│", " ").split())
+    assert refused.exit_code == 2
+    assert "Missing option '--bounds'. Public bounds LOWER,UPPER" in message
+    assert "Missing argument 'CERT.json'." in run("verify").stderr

@@ -198,7 +198,7 @@ class Plan:
     def expected_error(self) -> str | None:
         """How far a release is from the truth, in a few words; None where nothing public tells."""
         if self.ranks is not None:
-            return f"within {number_text(math.ceil(self.ranks))} ranks of the true quantile"
+            return f"within {_in_ranks(self.ranks)} of the true quantile"
         if self.shown_from is not None:
             return f"groups of {number_text(self.shown_from)} rows and more are shown"
         if self.error is not None:
@@ -314,12 +314,17 @@ def _finite(numbers: tuple[float | None, ...]) -> list[float | None]:
     return [None if number is None or math.isinf(number) else number for number in numbers]
 
 
+def _in_ranks(ranks: float) -> str:
+    number = math.ceil(ranks)
+    return f"{number_text(number)} {'rank' if number == 1 else 'ranks'}"
+
+
 def within_ranks(ranks: float) -> str:
     """Say how near quantiles are to the true ones."""
     return (
-        f"With 95% probability each answer is within {show_number(math.ceil(ranks))} ranks of the"
-        " true quantile, if the values near it lie about evenly or are tied; beside a wide gap it"
-        " may be more. Each value counts as the possible answer nearest to it."
+        f"With 95% probability each answer is within {_in_ranks(ranks)} of the true quantile, if"
+        " the values near it lie about evenly or are tied; beside a wide gap it may be more. Each"
+        " value counts as the possible answer nearest to it."
     )
 
 

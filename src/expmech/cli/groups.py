@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand, TyperGroup
 
 
@@ -35,6 +36,15 @@ class _Quick:
             if "process_value" not in vars(parameter):
                 parameter.process_value = partial(_process, parameter, parameter.process_value)
         return parameters
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the arguments; what is missing is told with its help."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]
+        except BadParameter as error:
+            if not error.message and error.param is not None:
+                error.message = getattr(error.param, "help", None) or ""
+            raise
 
 
 class QuickCommand(_Quick, TyperCommand):
