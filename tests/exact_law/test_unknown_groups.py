@@ -13,10 +13,10 @@ import pytest
 from expmech.auditing.enumeration import largest_log_ratio, law_of, total_variation
 from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
+from expmech.core.coins.laws import draw_binomial, draw_subset
 from expmech.core.errors import ParameterError
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.mechanisms.groups import UnknownGroups, parse_universe
-from expmech.mechanisms.groups.binomial import draw_binomial, draw_subset
 
 UNIVERSE, KEYS = "[ab]", "ab"
 EPSILON = Fraction(2)

@@ -34,6 +34,7 @@ from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.arrays import Array
 from expmech.core.balls import real
 from expmech.core.coins import Coins
+from expmech.core.coins.laws import draw_binomial, draw_subset
 from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
@@ -42,7 +43,6 @@ from expmech.core.errors import (
     validate_nonnegative,
 )
 from expmech.core.rounding import float_down, float_up
-from expmech.mechanisms.groups.binomial import draw_binomial, draw_subset
 from expmech.mechanisms.groups.universe import Universe, parse_universe
 from expmech.theory.concentrated import rho_of_discrete_laplace
 
