@@ -334,11 +334,6 @@ class BoundedColumns(PrivateEstimator):
     bounds: Any = None
     bounds_share: Any = DEFAULT_SHARE
 
-    def _validate_parameters(self) -> Fraction:
-        """Check the share of epsilon too; return epsilon."""
-        parse_share(self.bounds_share, name="bounds_share", owner=self._name)
-        return super()._validate_parameters()
-
     def _draw_bounded(
         self,
         make: Callable[[tuple[Bounds, ...], Fraction], Sequence[Statistic]],
@@ -350,6 +345,7 @@ class BoundedColumns(PrivateEstimator):
         Private bounds are found first; ``make`` then gets the rest of epsilon.
         """
         columns = self.n_features_in_
+        share = parse_share(self.bounds_share, name="bounds_share", owner=self._name)
         if not are_private(self.bounds):
             pairs = self._validate_column_bounds(self.bounds, columns)
             self.bounds_: tuple[Bounds, ...] = pairs
@@ -360,7 +356,7 @@ class BoundedColumns(PrivateEstimator):
             columns=tuple(range(columns)),
             labels=column_labels(self),
             epsilon=epsilon,
-            share=parse_share(self.bounds_share, name="bounds_share", owner=self._name),
+            share=share,
             adjacency=self._relation,
             missing=self.missing,
             owner=self._name,
