@@ -304,10 +304,9 @@ class HistogramOf(CellsAggregation):
     def of_counts(self, counts: Mapping[int, int]) -> NDArray[np.int64]:
         if self.missing == "error" and NOWHERE in counts:
             raise DataError(FOUND_MISSING)
+        places, rows = np.array([*counts.items()], dtype=np.int64).reshape(-1, 2).T
         histogram = np.zeros(self.lattice.count, dtype=np.int64)
-        for place, rows in counts.items():
-            if place != NOWHERE:
-                histogram[place] = rows
+        histogram[places[places != NOWHERE]] = rows[places != NOWHERE]
         return histogram
 
 

@@ -102,7 +102,7 @@ def validate_candidates(candidates: tuple[Any, ...]) -> None:
     listed, _ = _listed_numbers(candidates)
     different = listed.size
     if np.isnan(listed).any():
-        different = len({canonical_key(candidate) for candidate in candidates})
+        different = len(set(keys_of(candidates)))
     if len(candidates) < 2 or different != len(candidates):
         raise ParameterError(
             "`candidates` must be at least two different values; got"
@@ -121,9 +121,8 @@ def tally_values(column: Any, candidates: Sequence[Any]) -> tuple[int, ...]:
         column = column.compressed()
     if _holds_numbers(column):
         return _tally_numbers(read_column(column.ravel()), candidates)
-    keys = [canonical_key(candidate) for candidate in candidates]
     tallied = each_key(column)
-    return tuple(tallied[key] if key != MISSING else 0 for key in keys)
+    return tuple(tallied[key] if key != MISSING else 0 for key in keys_of(candidates))
 
 
 def places_of(column: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
@@ -244,6 +243,12 @@ def remembered(work: Callable[[tuple[Any, ...]], T]) -> Callable[[Sequence[Any]]
         return (kept if kinds == {int} or kinds == {str} else work)(tuple(values))
 
     return remembering
+
+
+@remembered
+def keys_of(candidates: tuple[Any, ...]) -> tuple[Key, ...]:
+    """Return the key of each value of a public list."""
+    return tuple(map(canonical_key, candidates))
 
 
 @remembered

@@ -31,7 +31,7 @@ EXP_ERROR = 2.0**-44
 _FARTHEST = 300.0  # exp(-300) squared does not underflow, which PostgreSQL would refuse
 _KINKS = tuple(2.0**-k for k in range(32, 3, -4))
 _SLOPE_BITS = 52  # derivatives are rounded to 2^-52 times a power of two above their bound
-_LIMB = 26  # and summed in two halves: 20 bits of an entry and 26 of a half fit in 64
+_LIMB = 26  # and summed in two halves: 20 bits of an entry and 26 of a half fit in 53
 _MOST_AGGREGATES = 1000  # PostgreSQL selects at most 1664 expressions
 _PRIME, _SPREAD = (1 << 31) - 1, (1 << 19) - 1  # of marks, and of what their columns are mixed by
 _DOUBLE = {
@@ -243,9 +243,13 @@ class RowQuery:
         """Return a float64 constant: engines read text as the nearest one."""
         return f"CAST('{float(value)!r}' AS {_DOUBLE[self.engine]})"
 
-    def nearest(self, name: str) -> str:
-        """Return a column of steps, each the nearest whole number, as a float."""
-        return f"CAST(floor({name} + {self.number(0.5)}) AS {_DOUBLE[self.engine]})"
+    def nearest(self, text: str) -> str:
+        """Return a number rounded to the nearest whole one, as a float."""
+        return self.floored(f"{text} + {self.number(0.5)}")
+
+    def floored(self, text: str) -> str:
+        """Return a number rounded down to a whole one, as a float."""
+        return f"CAST(floor({text}) AS {_DOUBLE[self.engine]})"
 
     def truncated(self, text: str) -> str:
         """Return a number rounded toward zero to a whole one, as a float."""
@@ -319,8 +323,7 @@ class PassQueries:
         squares = self._shortened()[:3]
         most = [(limit * _STEPS**2).__floor__() for limit in limits]
         sums = [
-            f"SUM(CASE WHEN squares <= {self.rows.number(float(limit))} THEN 1 ELSE 0 END)"
-            for limit in most
+            f"SUM(CAST(squares <= {self.rows.number(float(limit))} AS INTEGER))" for limit in most
         ]
         return _totals(sums, self._layered(squares))
 
@@ -403,18 +406,18 @@ class PassQueries:
         return float(sizes.max()) * (self._d + 2) * 2.0**-53 * (1.0 + 2.0**-20)
 
     def _products(self, formula: Formula) -> Layers:
-        """Return derivatives and entries as whole numbers, and entries times weights.
+        """Return derivatives as whole numbers in two halves, and entries times weights.
 
-        A derivative is ``2^26 high + low`` units, ``0 <= low < 2^26``.
+        A derivative is ``2^26 high + low`` units, ``0 <= low < 2^26``. They are floats, whose
+        products with entries are exact, and which engines multiply faster than whole numbers.
         """
         number, d, classes = self.rows.number, self._d, range(len(formula.slopes))
         products = {
-            f"k{i}": f"CAST(floor({g} * {number(1.0 / self._unit)} + {number(0.5)}) AS BIGINT)"
+            f"k{i}": self.rows.nearest(f"{g} * {number(1.0 / self._unit)}")
             for i, g in enumerate(formula.slopes)
         }
-        high = {f"high{i}": f"CAST(floor(k{i} * {number(2.0**-_LIMB)}) AS BIGINT)" for i in classes}
-        low = {f"low{i}": f"k{i} - high{i} * {1 << _LIMB}" for i in classes}
-        products |= {f"i{j}": f"CAST(x{j} AS BIGINT)" for j in range(d)}
+        high = {f"high{i}": self.rows.floored(f"k{i} * {number(2.0**-_LIMB)}") for i in classes}
+        low = {f"low{i}": f"k{i} - high{i} * {number(2.0**_LIMB)}" for i in classes}
         for (a, b), weight in formula.weights.items():
             products |= {f"y{a}_{b}_{j}": f"x{j} * {weight}" for j in range(d)}
         return [products, high, low]
@@ -422,7 +425,9 @@ class PassQueries:
     def _scores(self, formula: Formula) -> list[str]:
         places = [(i, j) for i in range(len(formula.slopes)) for j in range(self._d)]
         return [
-            self.rows.wide_sum(f"{half}{i} * i{j}") for half in ("high", "low") for i, j in places
+            self.rows.wide_sum(f"CAST({half}{i} * x{j} AS BIGINT)")
+            for half in ("high", "low")
+            for i, j in places
         ]
 
     def _places(self, formula: Formula) -> list[tuple[tuple[int, int], int, int]]:

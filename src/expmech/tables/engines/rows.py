@@ -22,11 +22,18 @@ from expmech.tables.engines.sums import (
     steps_of,
 )
 from expmech.tables.expressions import Condition, OutsideGrammarError
-from expmech.tables.keys import Key, canonical_key, key_of_text
+from expmech.tables.keys import Key, canonical_key, key_of_text, keys_of
 from expmech.tables.reading import stand_in
 from expmech.tables.scaling import validate_bounds
 from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings, spelt_in_full
-from expmech.tables.sources.execution import FAILED, rows_of, run_query, run_sql, sum_or_zero
+from expmech.tables.sources.execution import (
+    FAILED,
+    rows_of,
+    run_query,
+    run_sql,
+    run_tuples,
+    sum_or_zero,
+)
 from expmech.tables.sources.source import Source
 
 _LONGEST_TIME = 30  # a text that spells a time may be longer than the key it has
@@ -44,7 +51,7 @@ def tally(source: Source, aggregation: aggregates.TallyOf) -> aggregates.Tally:
 
     Other values and missing ones are not counted among the candidates.
     """
-    keys = [canonical_key(candidate) for candidate in aggregation.candidates]
+    keys = keys_of(aggregation.candidates)
     name = str(aggregation.column)
     kind = source.compared(name).type()
     if kind.is_date() or kind.is_timestamp():
@@ -377,8 +384,8 @@ def _cell(
 
 
 def _count_column(placed: Any, name: str, count: str) -> Counts:
-    rows = run_query(placed.group_by(name).aggregate(**{count: placed.count()}))
-    return {int(row[name]): int(row[count]) for row in rows}
+    grouped = placed.group_by(name).aggregate(**{count: placed.count()})
+    return {int(cell): int(rows) for cell, rows in run_tuples(grouped)}
 
 
 def _count_together(placed: Any, names: Sequence[str], engine: str) -> list[Counts]:

@@ -28,6 +28,7 @@ from expmech.tables.sources.source import Source
 
 _ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
 _MOST_PRODUCT_BITS = 30  # so that a product of two snapped values fits in a signed 64-bit number
+_MOST_DECIMAL_BITS = 29  # nine digits, so that DuckDB holds a product in 64 bits too
 
 Rounding = Callable[[Any], Any]
 """How ``(clipped - origin) factor`` becomes a whole number."""
@@ -122,6 +123,20 @@ def nearest(steps: Any) -> Any:
     return (steps + constant(0.5)).floor().cast("int64")
 
 
+def few_digits(rise: Any, bits: int) -> Any:
+    """Snap as :func:`nearest`, to decimals of so few digits that no product can overflow.
+
+    DuckDB multiplies them without a check for that, which takes a third of its time.
+    """
+    import ibis
+
+    def floor(number):  # type: ignore[no-untyped-def]
+        raise NotImplementedError  # the engine's own; that of Ibis makes an integer first
+
+    rounded = ibis.udf.scalar.builtin(floor, signature=(("float64",), "float64"))
+    return rounded(rise + constant(0.5)).cast(f"decimal({len(str(1 << bits))}, 0)")
+
+
 def fresh_names(columns: Sequence[str], count: int) -> list[str]:
     """Return names that no column starts with, whatever the case.
 
@@ -175,12 +190,14 @@ def moment_totals(
     columns, bits, products = aggregation.columns, aggregation.bits, aggregation.products
     most = _MOST_PRODUCT_BITS if products else 52
     validate_integer(bits, name="bits", owner="moments", low=1, high=most)
+    short = products and source.engine == "duckdb" and bits <= _MOST_DECIMAL_BITS
     rows = snap_columns(
         source,
         [str(column) for column in columns],
         aggregation.bounds,
         bits=bits,
         missing=aggregation.missing,
+        rounding=functools.partial(few_digits, bits=bits) if short else nearest,
         dates=aggregation.dates,
         carried=carried,
     )
@@ -223,7 +240,7 @@ def read_moments(
 
 
 def _wide_sum(table: Any, value: Any) -> Any:
-    """Sum 64-bit integers without overflow: DuckDB and PostgreSQL widen the sum themselves."""
+    """Sum whole numbers without overflow: DuckDB and PostgreSQL widen the sum themselves."""
     if table.get_backend().name in ("pyspark", "datafusion"):
         return value.cast("decimal(20, 0)").sum()
     return value.sum().cast("decimal(38, 0)")

@@ -142,14 +142,19 @@ def _set(backend: Any, name: str, value: str | None) -> None:
 
 def run_query(query: Any) -> list[dict[str, Any]]:
     """Return the rows of the result of an Ibis expression, without a data frame on the way."""
+    columns = query.columns
+    return [dict(zip(columns, row, strict=True)) for row in run_tuples(query)]
+
+
+def run_tuples(query: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of the result of an Ibis expression as tuples, in order of its columns."""
     backend = query.get_backend()
-    rows = run_sql(backend, str(backend.compile(query)))
-    return [dict(zip(query.columns, row, strict=True)) for row in rows]
+    return run_sql(backend, str(backend.compile(query)))
 
 
 def rows_of(table: Any) -> int:
     """Return the number of rows of a table."""
-    ((count,),) = run_sql(table.get_backend(), str(table.get_backend().compile(table.count())))
+    ((count,),) = run_tuples(table.count())
     return int(count)
 
 
