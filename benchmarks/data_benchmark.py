@@ -26,10 +26,11 @@ from typing import Any
 import duckdb
 
 from benchmarks.support import cost_of, in_process, parse_sides, prose, table, write
+from expmech.certificates.timing import UNPROTECTED
 from expmech.core.adjacency import Adjacency
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.grammar import parse_condition
-from expmech.tables.release import prepare_release, public_count
+from expmech.tables.release import ReleaseRequest, public_count
 from expmech.tables.sources.opening import open_source
 from expmech.tables.statistics import (
     CountOf,
@@ -222,7 +223,8 @@ def ours(task: str, path: str) -> int:
         rows = TableRows(source=source, progress=seen.append)
         if "regression" in task:
             count = public_count(rows, Adjacency.REPLACE)
-            prepared = prepare_release(statistics[0], epsilon=Fraction(1), count=count)
+            request = ReleaseRequest(epsilon=Fraction(1), timing=UNPROTECTED)
+            prepared = request.prepare_rows(statistics[0], count)
             prepared.study(rows.aggregate(prepared.aggregation), 1)
         else:
             rows.aggregate_each([each.aggregation(Fraction(1)) for each in statistics])
