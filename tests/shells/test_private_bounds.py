@@ -271,6 +271,25 @@ def test_a_command_that_ended_between_its_charges_goes_on_once(
     assert spent(account) == 1
 
 
+def test_a_command_whose_second_charge_is_refused_does_not_say_that_nothing_was_charged(
+    people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = release.draw
+
+    def drawn(*arguments: Any) -> Any:  # while bounds are drawn, another process spends the rest
+        left = Ledger(account).left[0]
+        Ledger(account).charge(epsilon=left, statement="another", adjacency="add-remove")
+        return draw(*arguments)
+
+    monkeypatch.setattr(release, "draw", drawn)
+    given = ("release", "mean", people, "--column", "age", *PRIVATE, "--ledger", account)
+    refused = call(*given)
+    text = " ".join(refused.output.split())
+    assert refused.exit_code == 3, text
+    assert "Nothing was charged" not in text and "Nothing more was charged." in text
+    assert "Charge 1 was made; its value is kept" in text
+
+
 def test_a_charge_is_redeemed_between_its_own_bounds_though_another_run_came_between(
     people: Path, account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 _PACKAGE = Path(__file__).parents[1]
+_NOTHING = "Nothing was charged."
 
 
 def warn_of(request: ReleaseRequest, certificates: Sequence[Certificate]) -> None:
@@ -110,7 +111,9 @@ class Ending:
             if not isinstance(shown, (ExpmechError, OSError)):
                 raise error
             if shown is not error and not self._charges:
-                shown.add_note("Nothing was charged.")
+                shown.add_note(_NOTHING)
+            if self._charges and isinstance(shown, ExpmechError):  # it speaks of the last one alone
+                shown.args = (str(shown).replace(_NOTHING, "Nothing more was charged."),)
         for line in self._lines():
             shown.add_note(line)
         return complain(shown)
