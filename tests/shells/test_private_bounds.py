@@ -199,7 +199,7 @@ def test_a_command_that_finds_no_bounds_spends_their_share_and_no_more(
     assert result.exit_code != 0
     text = " ".join(result.output.split())
     assert "found no private bounds of note" in text and "Epsilon = 0.2 was spent" in text
-    assert spent(account) == Fraction(1, 5)
+    assert "go on with" not in text and spent(account) == Fraction(1, 5)
 
 
 def test_a_command_is_refused_as_a_whole_before_bounds_are_paid(
@@ -260,7 +260,9 @@ def test_a_command_that_ended_between_its_charges_goes_on_once(
 
     with monkeypatch.context() as broken:
         broken.setattr(Ledger, "charge_all", charge_bounds_alone)
-        assert call(*given).exit_code != 0
+        stopped = call(*given)
+    assert stopped.exit_code == 130 and "go on with" in stopped.output
+    assert "--redeem 1" in stopped.output
     assert list(Ledger(account).outbox()) == [1] and spent(account) == Fraction(1, 5)
     again = call(*given, "--redeem", 1, "--json")
     assert again.exit_code == 0, again.output
@@ -287,7 +289,7 @@ def test_a_command_whose_second_charge_is_refused_does_not_say_that_nothing_was_
     text = " ".join(refused.output.split())
     assert refused.exit_code == 3, text
     assert "Nothing was charged" not in text and "Nothing more was charged." in text
-    assert "Charge 1 was made; its value is kept" in text
+    assert "Charge 1 was made; its value is kept" in text and "go on with" not in text
 
 
 def test_a_charge_is_redeemed_between_its_own_bounds_though_another_run_came_between(

@@ -56,6 +56,8 @@ class Ending:
     """What a command has charged so far, and whether it was asked to end."""
 
     printing: bool = False
+    searching: bool = False
+    """Whether what was charged was found for a statistic that is still to come."""
     _ledger: Ledger | None = None
     _charges: tuple[Charge, ...] = ()
     _signal: int | None = None
@@ -114,6 +116,8 @@ class Ending:
                 shown.add_note(_NOTHING)
             if self._charges and isinstance(shown, ExpmechError):  # it speaks of the last one alone
                 shown.args = (str(shown).replace(_NOTHING, "Nothing more was charged."),)
+        if isinstance(shown, LedgerError):  # which would refuse it again
+            self.searching = False
         for line in self._lines():
             shown.add_note(line)
         return complain(shown)
@@ -157,6 +161,9 @@ class Ending:
                 path, number = str(self._ledger.path), str(charge.number)
                 command = _command(["budget", "recover", path, "--charge", number])
                 lines.append(f"Charge {charge.number} was made; its value is kept: {command}")
+        if self.searching and not waiting:
+            ((_, command),) = _redeeming(self._charges[-1:])
+            lines.append(f"The statistic was not charged; go on with: {command}")
         return lines
 
 

@@ -286,8 +286,10 @@ def run(command: ReleaseCommand) -> None:
             while command.bounded:
                 command, found = _find_first(command, source, end)
                 bounds += found
+                end.searching = True
             prepared = command.prepare(source)
             records = _release(command, prepared, source, end)
+            end.searching = False
         except BaseException as error:  # Ctrl-C too
             for note in command.request.notes if bounds else ():
                 error.add_note(
@@ -324,12 +326,14 @@ def _find_first(
     complaints.print(bounded.announcement(prepared), markup=False)
     if ledger is not None and number is not None:
         records, own = _redeemed_bounds(ledger, number, bounded, prepared, end)
+        end.searching = False
         return bounded.after([each["value"] for each in records], own), records
     if ledger is not None:
         ledger.require_all([each.entry() for each in (*prepared, *later)])
     records = _release(first, prepared, source, end)
     if len(records) < len(prepared):
         raise typer.Exit(MISTAKE)
+    end.searching = False  # where none are found, nothing is to come
     return bounded.after([each["value"] for each in records], None), records
 
 
