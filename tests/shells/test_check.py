@@ -139,7 +139,7 @@ def test_text_that_people_take_for_a_number_or_a_date_is_pointed_out(tmp_path: P
     hints: dict[str, list[str]] = {}
     for line in run("check", path).stdout.splitlines():
         name, _, rest = line.strip().partition(" ")
-        if " looks like " in rest or " is a date" in rest:
+        if " look like " in rest or " are dates" in rest:
             hints.setdefault(name, []).append(rest.strip())
     assert list(hints) == ["share", "euro", "big", "fee", "smoker", "born", "seen"]
     for name, word in (
@@ -152,6 +152,16 @@ def test_text_that_people_take_for_a_number_or_a_date_is_pointed_out(tmp_path: P
         ("seen", "--bounds or --edges as dates"),
     ):
         assert any(hint.startswith("100%") and word in hint for hint in hints[name]), hints[name]
+
+
+def test_a_column_that_names_people_is_pointed_out(survey: Path) -> None:
+    path = survey.with_name("visits.csv")
+    path.write_text("customer_id,idle,candidate\n7,1,2\n")
+    printed = " ".join(run("check", path).stdout.split())
+    assert "customer_id may name people." in printed and "--unit customer_id" in printed
+    assert "idle may" not in printed and "candidate may" not in printed
+    told = " ".join(run("check", survey, "--unit", "person").stdout.split())
+    assert "may name people" not in told and "People 20 by person" in told
 
 
 def test_an_encoding_that_reads_every_line_needs_no_others_beside_it(tmp_path: Path) -> None:

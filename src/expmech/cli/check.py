@@ -46,20 +46,25 @@ _SAMPLE = 2000  # lines by which the delimiter is recognised
 _WORDS = 3  # examples of how an encoding reads what is not ASCII
 _CONTROLS = re.compile("[\x80-\x9f]")
 _WORD = re.compile(r"[^\W\d_]*[^\x00-\x7f\W][^\W\d_]*")
-_DATES = "is a date: give --bounds or --edges as dates"
+_DATES = "are dates: give --bounds or --edges as dates"
 _SPELLINGS = {
-    r"^[+-]?[0-9]+,[0-9]+$": "looks like 3,5: if that is a decimal comma, give --decimal ,",
-    r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]+)?$": "looks like 1,200: numbers have no"
+    r"^[+-]?[0-9]+,[0-9]+$": "look like 3,5: if that is a decimal comma, give --decimal ,",
+    r"^[+-]?[0-9]{1,3}([,.' ][0-9]{3})+([.,][0-9]+)?$": "look like 1,200: numbers have no"
     " separators of thousands",
-    r"^[+-]?[0-9]+([.,][0-9]+)?[ ]*%$": "looks like 12%: numbers have no percent sign",
-    r"^([$€£]|CHF|EUR|USD)[ ]*[0-9]|[0-9][ ]*([$€£]|CHF|EUR|USD)$": "looks like an amount with its"
+    r"^[+-]?[0-9]+([.,][0-9]+)?[ ]*%$": "look like 12%: numbers have no percent sign",
+    r"^([$€£]|CHF|EUR|USD)[ ]*[0-9]|[0-9][ ]*([$€£]|CHF|EUR|USD)$": "look like an amount with its"
     " currency: numbers have none",
-    r"^([yY]|[nN]|[yY]es|[nN]o|YES|NO|[jJ]a|[nN]ein|[oO]ui|[nN]on)$": "looks like yes or no: count"
+    r"^([yY]|[nN]|[yY]es|[nN]o|YES|NO|[jJ]a|[nN]ein|[oO]ui|[nN]on)$": "look like yes or no: count"
     " with --where, or --query makes 1 and 0 of it",
-    r"^[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{4}|[0-9]{2})$": "looks like 31.01.2020: dates are"
+    r"^[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{4}|[0-9]{2})$": "look like 31.01.2020: dates are"
     " written 2020-01-31, year first",
 }
 """Texts that people take for numbers or dates, and what to do about them."""
+_PEOPLE = re.compile(
+    "(^|_|-| )(id|person|people|patient|customer|client|user|member|employee|student|household)s?"
+    "($|_|-| )",
+    re.IGNORECASE,
+)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -96,6 +101,8 @@ def check(
             _check_columns(source, column)
             if table.unit is not None:
                 _check_people(source, table.unit)
+            else:
+                _name_people(column or source.table.columns)
         _suggest(chosen)
 
 
@@ -248,6 +255,15 @@ def _check_columns(source: Source, columns: Sequence[str] | None) -> None:
     shown = [(*hint, share(flag)) for flag, hint in hints.items() if row[flag]]
     for name, advice, part in shown:
         _print(f"  {name:<{width}} {part:>7} {advice}")
+
+
+def _name_people(columns: Sequence[str]) -> None:
+    """Point out columns whose names say that they name people, who may have several rows."""
+    named = [name for name in columns if _PEOPLE.search(name)]
+    if named:
+        _print()
+        _print(f"{' and '.join(named)} may name people. Where one of them may have several rows,")
+        _print(f"protect them with all their rows: expmech check ... --unit {named[0]} says more.")
 
 
 def _check_people(source: Source, unit: str) -> None:
