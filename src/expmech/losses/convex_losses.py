@@ -276,7 +276,6 @@ class GeometricMedian(RowTerms):
         )
 
     def validate_domain(self, domain: Domain) -> Region:
-        """Return the domain; raise unless it lies between the bounds."""
         if not isinstance(domain, Region) or domain.dimension != self.dimension:
             raise ParameterError(
                 f"`domain` of {_MEDIAN} must be a Box, L1Ball, L2Ball or Simplex of dimension"
@@ -352,7 +351,6 @@ class LinearRisk(RowTerms):
         """Return a subgradient of phi at the residuals."""
 
     def validate_domain(self, domain: Domain) -> Region:
-        """Return the domain; raise unless ``|y| <= radius`` on it."""
         owner = type(self).__name__
         return validate_region(domain, self.dimension, "l2", self.radius, owner=owner)
 

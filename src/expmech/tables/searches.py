@@ -190,7 +190,6 @@ class RowLimitSearch(Search):
         return int(limit)
 
     def note(self, given: int) -> str:
-        """Return what the certificate of the statistic says about its limit: the trade."""
         return (
             f"row limit was found privately by a release before this one: {given} rows of each"
             f" {self.column}. Limit and statistic together cost epsilon ="

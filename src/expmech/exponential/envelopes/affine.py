@@ -187,11 +187,6 @@ class Affine(Envelope):
         self.slack = validate_positive(slack, name="slack", owner="Affine")
 
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit to ``target``.
-
-        Refuse a loss that is not known to be the norm of an affine function, or a lattice that is
-        no grid.
-        """
         form, domain = _need_form(target)
         p = domain.dimension
         validate_choice(form.norm, name="norm", owner="AffineForm", choices=("l1", "linf"))

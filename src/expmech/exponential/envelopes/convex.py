@@ -161,10 +161,6 @@ class Convex(Envelope):
         self.slack = validate_positive(slack, name="slack", owner="Convex")
 
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit to ``target``.
-
-        Refuse a loss that does not know its curvature, or a lattice that is no grid.
-        """
         self.validate(target)
         domain = need_grid(target, "Convex")
         box = domain.box

@@ -290,10 +290,6 @@ class Cross(Envelope):
         self.slack = validate_positive(slack, name="slack", owner="Cross")
 
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit to ``target``.
-
-        Refuse a loss that is not known to be convex with a gradient, or a lattice that is no grid.
-        """
         self.validate(target)
         bounds = certify(target)
         with np.errstate(all="ignore"):  # a warning would depend on the data

@@ -89,10 +89,6 @@ class Tangent(Envelope):
     name = "tangent"
 
     def bind(self, target: Target) -> BoundEnvelope:
-        """Fit to ``target``.
-
-        Refuse a loss that is not known to be convex with a gradient, or a domain that is no box.
-        """
         self.validate(target)
         bounds = certify(target)
         contact, energy, gradient = _descend(bounds)

@@ -96,7 +96,6 @@ class FactoryChain(AtomChain, CountingChain):
     factory: LinearFactory
 
     def start(self, coins: Coins, size: int) -> FactoryAtomState:
-        """Return copies at ATOM in the outer loop."""
         state = vars(super().start(coins, size))
         zeros = np.zeros(size, dtype=np.int64)
         counts = np.zeros((size, len(COUNTED)), dtype=np.int64)

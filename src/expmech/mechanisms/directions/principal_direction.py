@@ -289,21 +289,7 @@ class PrincipalDirection(Mechanism):
     def sample(
         self, *, epsilon: float | Fraction, size: int = 1, seed: int | Sequence[int]
     ) -> Floats:
-        """Draw independent sets of directions from a seeded stream: for studies, never a release.
-
-        Parameters
-        ----------
-        epsilon : float or Fraction
-            The budget of each.
-        size : int, default 1
-            How many sets.
-        seed : int or sequence of int
-            Seed of the random bits; the same seed gives the same values.
-
-        Returns
-        -------
-        ndarray of shape (size, n_components, d)
-        """
+        """Draw independent sets of directions: an array of shape (size, components, columns)."""
         values = super().sample(epsilon=epsilon, size=size, seed=seed)
         entries = self.n_components * self.dimension
         return np.asarray(values[:, :entries].reshape(-1, self.n_components, self.dimension))

@@ -379,7 +379,6 @@ class UnknownGroups(Mechanism):
 
     @classmethod
     def explains(cls, certificate: Certificate, point: Array, stated: Accuracy) -> bool:
-        """Tell whether the intervals are those of the noise."""
         moved = Adjacency(certificate.adjacency).rows_moved
         pairs = [tuple(pair) for pair in point.tolist()]
         alone = stated.noisy is None and stated.joint_lower is None and stated.joint_upper is None

@@ -232,7 +232,6 @@ class BoxBody(Body):
 
     @property
     def half_widths(self) -> tuple[Fraction, ...]:
-        """The half-widths, as fractions."""
         return tuple(self.halves)
 
     def holds(self, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> bool | None:
@@ -448,7 +447,6 @@ class Polytope(Body):
 
     @property
     def half_widths(self) -> tuple[Fraction, ...]:
-        """The half-widths of the box, as fractions."""
         return tuple(self.halves)
 
     def holds(self, lower: Sequence[Fraction], upper: Sequence[Fraction]) -> bool | None:

@@ -348,7 +348,6 @@ class NoisySums(Mechanism):
 
     @classmethod
     def explains(cls, certificate: Certificate, point: Floats, stated: Accuracy) -> bool:
-        """Tell whether the interval stated for a point is the one that the noise gives."""
         interpretation = _rebuild(certificate.domain)
         implied = interpretation.sums_of(point.tolist())
         sums = implied if implied is not None else [int(total) for total in stated.noisy or ()]
