@@ -158,8 +158,6 @@ def _log_factors(stakes: Floats, ratios: Floats, delta: float) -> tuple[Floats, 
     )
 
 
-Whole = Integers
-
 _SHARE = 0.02  # part of alpha for an interval that holds the smaller probability
 _CELLS = 128  # that cut this interval
 _SPREAD = 12.0  # standard deviations beyond which binomial mass is bounded, not added up
@@ -211,7 +209,7 @@ class RatioTest:
         return least
 
     @cached_property
-    def _needed(self) -> Whole:
+    def _needed(self) -> Integers:
         """The least first count, per second one, as strong as the data; draws + 1 where none is."""
         seconds = np.arange(self.draws + 1, dtype=np.float64)
         counts = (np.array([float(count)]) for count in (self.likely, self.unlikely))
@@ -271,7 +269,7 @@ def _solve(successes: int, draws: int, alpha: float, *, below: bool) -> float:
     return most if below else least
 
 
-def _tail(draws: int, p: float, q: float, needed: Whole) -> float:
+def _tail(draws: int, p: float, q: float, needed: Integers) -> float:
     """Return the probability that the first count is at least what the second one needs."""
     start, mass = _mass(draws, p)
     upper = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]])

@@ -208,13 +208,10 @@ def _as_numbers(raw: Any) -> Floats | None:
     return numbers.reshape(len(numbers), -1).astype(np.float64)
 
 
-Mask = Flags
-
-
 class Event(Protocol):
     """A set of outputs."""
 
-    def holds(self, outputs: Outputs) -> Mask:
+    def holds(self, outputs: Outputs) -> Flags:
         """Return which outputs are in the set."""
 
     def describe(self) -> dict[str, Any]:
@@ -227,7 +224,7 @@ class LabelsEvent:
 
     labels: tuple[str, ...]
 
-    def holds(self, outputs: Outputs) -> Mask:
+    def holds(self, outputs: Outputs) -> Flags:
         return np.isin(outputs.labels, self.labels)
 
     def describe(self) -> dict[str, Any]:
@@ -243,7 +240,7 @@ class IntervalEvent:
     low: float
     high: float
 
-    def holds(self, outputs: Outputs) -> Mask:
+    def holds(self, outputs: Outputs) -> Flags:
         values = outputs.named([self.feature])[:, 0]
         return (values >= self.low) & (values < self.high)
 
@@ -267,7 +264,7 @@ class HalfSpaceEvent:
     low: float
     high: float
 
-    def holds(self, outputs: Outputs) -> Mask:
+    def holds(self, outputs: Outputs) -> Flags:
         values = outputs.named(self.features)
         total = np.clip(values, -1e100, 1e100) @ np.array(self.weights)
         return np.asarray((total >= self.low) & (total < self.high))
@@ -290,9 +287,9 @@ class CellsEvent:
 
     pair: tuple[str, str]
     edges: tuple[Floats, Floats]
-    chosen: Mask
+    chosen: Flags
 
-    def holds(self, outputs: Outputs) -> Mask:
+    def holds(self, outputs: Outputs) -> Flags:
         return self.chosen[self.cell_numbers(outputs.named(self.pair))]
 
     def cell_numbers(self, features: Floats) -> Integers:

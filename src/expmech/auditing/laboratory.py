@@ -38,8 +38,7 @@ from expmech.losses.base import Declared
 from expmech.theory import delta_from_tv, density_distance, renyi_divergence, true_delta
 from expmech.theory.divergence import log_ratio_range
 
-Matrix = Floats
-MatrixOf = Callable[[Array, Matrix], Any]
+MatrixOf = Callable[[Array, Floats], Any]
 
 MOST_STATES = 1024
 _MOST_STEPS = 100_000
@@ -87,11 +86,11 @@ class Laboratory:
     epsilon: float
     points: Array
     pairs: list[tuple[int, int]]
-    targets: Matrix
-    laws: Matrix
-    matrices: list[Matrix]
-    energies: Matrix
-    joint: Matrix | None = None
+    targets: Floats
+    laws: Floats
+    matrices: list[Floats]
+    energies: Floats
+    joint: Floats | None = None
     counted: str = REGENERATION
     draw_path: Callable[[int, int, int], Array] | None = None
 
@@ -100,7 +99,7 @@ class Laboratory:
         """The largest number of steps."""
         return int(self.laws.shape[1]) - 1
 
-    def _worst(self, measure: Callable[[Matrix, Matrix], float]) -> Matrix:
+    def _worst(self, measure: Callable[[Floats, Floats], float]) -> Floats:
         """Return the largest of a measure of two laws over all ordered pairs, step by step."""
         both = [(a, b) for one, other in self.pairs for a, b in ((one, other), (other, one))]
         return np.array(
@@ -111,42 +110,42 @@ class Laboratory:
         )
 
     @cached_property
-    def exact_epsilon(self) -> Matrix:
+    def exact_epsilon(self) -> Floats:
         """The pure epsilon of the value after each number of steps."""
         return self._worst(lambda p, q: max(map(abs, log_ratio_range(p, q))))
 
     @cached_property
-    def exact_delta(self) -> Matrix:
+    def exact_delta(self) -> Floats:
         """The least delta at ``epsilon``, the hockey-stick divergence."""
         return self.delta_at(self.epsilon)
 
-    def delta_at(self, epsilon: float) -> Matrix:
+    def delta_at(self, epsilon: float) -> Floats:
         """Return the least delta at any epsilon, for each number of steps."""
         return self._worst(lambda p, q: true_delta([(p, q)], epsilon))
 
-    def renyi(self, order: float) -> Matrix:
+    def renyi(self, order: float) -> Floats:
         """Return the Renyi divergence of an order above 1, for each number of steps."""
         return self._worst(lambda p, q: renyi_divergence(p, q, order))
 
     @cached_property
-    def rho(self) -> Matrix:
+    def rho(self) -> Floats:
         """The zCDP parameter, ``max_a D_a / a`` over orders from 1.01 to 64."""
         return np.asarray(np.max([self.renyi(order) / order for order in ORDERS], axis=0))
 
     @cached_property
-    def total_variation(self) -> Matrix:
+    def total_variation(self) -> Floats:
         """The largest distance of a data set's law from its f."""
         away = np.abs(self.laws - self.targets[:, None, :]).sum(axis=2) / 2.0
         return np.asarray(away.max(axis=0))
 
     @cached_property
-    def density_distance(self) -> Matrix:
+    def density_distance(self) -> Floats:
         """The largest ``|mu_m(y) / f(y) - 1|``."""
         away = np.abs(self.laws / self.targets[:, None, :] - 1.0)
         return np.asarray(away.max(axis=(0, 2)))
 
     @cached_property
-    def minami(self) -> Matrix:
+    def minami(self) -> Floats:
         """Minami's delta, ``(1 + e^epsilon)`` times the true total variation."""
         return np.array([delta_from_tv(self.epsilon, tv) for tv in self.total_variation])
 
@@ -158,7 +157,7 @@ class Laboratory:
         return min(float(matrix.min(axis=0).sum()) for matrix in self.matrices)
 
     @cached_property
-    def minorisation(self) -> Matrix:
+    def minorisation(self) -> Floats:
         """The delta by minorisation, ``(1 + e^epsilon) (1 - beta)^m``."""
         left = (1.0 - self.beta) ** np.arange(self.steps + 1)
         return np.array([delta_from_tv(self.epsilon, float(tv)) for tv in left])
@@ -173,7 +172,7 @@ class Laboratory:
         )
 
     @cached_property
-    def pure_bound(self) -> Matrix:
+    def pure_bound(self) -> Floats:
         """The epsilon by the bound on densities; infinite where it says nothing.
 
         That of f, and ``log((1 + t) / (1 - t))``, t the bound of
@@ -196,7 +195,7 @@ class Laboratory:
         return max(max(map(abs, log_ratio_range(p, q))) for p, q in both)
 
     @cached_property
-    def limits(self) -> Matrix:
+    def limits(self) -> Floats:
         """The law of each data set's value after very many steps: the invariant law."""
         if not self.matrices:
             return self.laws[:, -1]
@@ -231,7 +230,7 @@ class Laboratory:
             return math.nan
         return self._count_epsilon([law.sum(axis=1) for law in self.joint])
 
-    def _count_epsilon(self, laws: list[Matrix]) -> float:
+    def _count_epsilon(self, laws: list[Floats]) -> float:
         worst = 0.0
         for one, other in self.pairs:
             seen = np.maximum(laws[one], laws[other]) > 1e-13
@@ -241,7 +240,7 @@ class Laboratory:
         return worst
 
     @property
-    def mean_steps(self) -> Matrix:
+    def mean_steps(self) -> Floats:
         """The mean number of steps of each data set, of what ended by ``steps``."""
         if self.joint is None:
             return np.full(len(self.targets), math.nan)
@@ -454,7 +453,7 @@ def laboratory(
     if isinstance(kernel, Metropolis):
         steps = kernel.steps or kernel.terms(targets[0]).parameters["steps"]
         kernel = kernel.kernel
-    joint: Matrix | None
+    joint: Floats | None
     if isinstance(kernel, Sampler):
         joint = np.array([_joint_law(each, kernel, epsilon, points, steps) for each in mechanisms])
         return Laboratory(
@@ -503,7 +502,7 @@ def _points(target: Target) -> Indices:
     return points
 
 
-def _stay(moves: Matrix) -> Matrix:
+def _stay(moves: Floats) -> Floats:
     """Return a matrix whose rows sum to one: what is refused stays."""
     whole = moves.copy()
     np.fill_diagonal(whole, 0.0)
@@ -511,12 +510,12 @@ def _stay(moves: Matrix) -> Matrix:
     return whole
 
 
-def _stated_step(moves: Moves, target: Target, points: Indices) -> Matrix:
+def _stated_step(moves: Moves, target: Target, points: Indices) -> Floats:
     """Return the step by the masses and the ratio that a kernel states."""
     return _stay(transition_matrix(moves, target, points))
 
 
-def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Matrix:
+def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Floats:
     """Return the step by every path of the shipped code's coins."""
     numbers = {tuple(point): j for j, point in enumerate(points.tolist())}
     step_law = np.zeros((len(points), len(points)))
@@ -532,7 +531,7 @@ def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Matrix:
     return _stay(step_law)
 
 
-def _validate_matrix(matrix: Any, points: int) -> Matrix:
+def _validate_matrix(matrix: Any, points: int) -> Floats:
     """Return a caller's matrix; raise unless it is one of transitions."""
     transitions = np.asarray(matrix, dtype=np.float64)
     square = transitions.ndim == 2 and transitions.shape[0] == transitions.shape[1]
@@ -548,11 +547,11 @@ def _validate_matrix(matrix: Any, points: int) -> Matrix:
             f" point, and one more for an atom, not negative, rows that sum to 1; got shape"
             f" {transitions.shape}."
         )
-    whole: Matrix = np.maximum(transitions, 0.0)
+    whole: Floats = np.maximum(transitions, 0.0)
     return np.asarray(whole / whole.sum(axis=1)[:, None])
 
 
-def _invariant(matrix: Matrix) -> Matrix:
+def _invariant(matrix: Floats) -> Floats:
     """Return the law that a matrix leaves as it is; one of them where there are several."""
     balance = matrix.T - np.eye(len(matrix))
     balance[-1] = 1.0  # the sum of the law, in the place of an equation that follows from the rest
@@ -562,12 +561,12 @@ def _invariant(matrix: Matrix) -> Matrix:
     return np.asarray(np.maximum(law, 0.0))
 
 
-def _on_lattice(law: Matrix, points: int) -> Matrix:
+def _on_lattice(law: Floats, points: int) -> Floats:
     """Return a law without the atom's mass."""
     return np.asarray(law[:points] / law[:points].sum())
 
 
-def _laws(matrix: Matrix, points: int, steps: int) -> Matrix:
+def _laws(matrix: Floats, points: int, steps: int) -> Floats:
     """Return the law of the value after 0 .. steps steps from a uniform start on the lattice."""
     now = np.zeros(len(matrix))
     now[:points] = 1.0 / points
@@ -578,7 +577,7 @@ def _laws(matrix: Matrix, points: int, steps: int) -> Matrix:
     return np.array(laws)
 
 
-def regeneration(matrix: Matrix, energies: Matrix, steps: int, minimum: float) -> Matrix:
+def regeneration(matrix: Floats, energies: Floats, steps: int, minimum: float) -> Floats:
     """Return P(released at step m, value y) of ConfAtomPerfect about a kernel K that is a matrix.
 
     Uniform re-entry and k = 1/2: ``W = log(Z_f / |Y|)``, and the offset is minus the declared
@@ -602,7 +601,7 @@ def regeneration(matrix: Matrix, energies: Matrix, steps: int, minimum: float) -
     return released
 
 
-def _tours(matrix: Matrix, steps: int) -> Matrix:
+def _tours(matrix: Floats, steps: int) -> Floats:
     """Return P(the chain is back at its atom after m steps, coming from y), started at the atom."""
     inner, into = matrix[:-1, :-1], matrix[:-1, -1]
     now, returned = matrix[-1, :-1].copy(), np.zeros((steps + 1, len(inner)))
@@ -614,7 +613,7 @@ def _tours(matrix: Matrix, steps: int) -> Matrix:
 
 def _joint_law(
     mechanism: ExponentialMechanism, sampler: Sampler, epsilon: float, points: Indices, steps: int
-) -> Matrix:
+) -> Floats:
     """Return P(value, number of steps) of a sampler, by enumeration of its shipped step."""
     chain = mechanism.chain(epsilon=Fraction(str(epsilon)), sampler=sampler)
     law = ChainLaw(chain, lattice_point, leftover=1e-12, cut=1e-13, most_steps=steps)
@@ -626,7 +625,7 @@ def _joint_law(
     return joint
 
 
-def _released(joint: Matrix) -> Matrix:
+def _released(joint: Floats) -> Floats:
     """Return the law of the value among what ended by each step, uniform before anything did."""
     ended = joint.cumsum(axis=1)
     totals = ended.sum(axis=2, keepdims=True)

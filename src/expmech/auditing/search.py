@@ -26,8 +26,6 @@ from expmech.auditing.events import (
 )
 from expmech.core.arrays import Floats, Integers
 
-Whole = Integers
-
 _TAILS = np.array([0.003, 0.01])  # rare events may tell most: a large count, a long time
 _LEVELS = np.unique(np.concatenate([np.linspace(0.0, 1.0, 40), _TAILS, 1.0 - _TAILS]))
 """Shares of the pooled draws below the edges of a feature."""
@@ -122,18 +120,18 @@ def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule)
     return _candidate(event, p, q, min(len(first), len(second)), rule)
 
 
-def _tally(first: Outputs, second: Outputs, labels: list[str]) -> Whole:
+def _tally(first: Outputs, second: Outputs, labels: list[str]) -> Integers:
     """Return how often each label occurs, one row per side."""
     numbers = (np.searchsorted(labels, side.labels) for side in (first, second))
     return np.array([np.bincount(side, minlength=len(labels)) for side in numbers])
 
 
-def _by_ratio(counts: Whole) -> Whole:
+def _by_ratio(counts: Integers) -> Integers:
     """Return the numbers of labels, those first that are more likely on the first side."""
     return np.argsort((counts[1] + 1.0) / (counts[0] + 1e-9), kind="stable")
 
 
-def _curve(order: Whole, counts: Whole, rule: Rule) -> Floats:
+def _curve(order: Integers, counts: Integers, rule: Rule) -> Floats:
     """Return the gain of the first label, of the first two, and so on."""
     draws = int(counts.sum(axis=1).min())
     tops, bottoms = np.cumsum(counts[:, order], axis=1) / draws

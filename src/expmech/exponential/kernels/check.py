@@ -21,8 +21,6 @@ from expmech.exponential.kernels.mixture import MixtureMoves
 from expmech.exponential.target import Target, make_problem, make_target
 from expmech.losses.base import Growth
 
-Matrix = Floats
-
 _MOST_POINTS = 256
 _STARTS = 4
 _DRAWS = 1 << 14
@@ -88,7 +86,7 @@ def trial_target(domain: Domain) -> Target:
     widths = np.maximum(domain.widths, 1e-300)
     center = domain.lower + 0.3 * domain.widths
 
-    def loss(points: Matrix) -> Matrix:
+    def loss(points: Floats) -> Floats:
         away = (points - center) / widths
         return np.asarray((away**2 + 0.5 * np.abs(away)).sum(axis=1))
 
@@ -108,7 +106,7 @@ def trial_target(domain: Domain) -> Target:
 _TRIAL_EPSILON = Fraction(4)
 
 
-def _trial_scores(points: Array) -> Matrix:
+def _trial_scores(points: Array) -> Floats:
     return np.asarray(points.reshape(len(points), -1).sum(axis=1) % 5 / 4.0, dtype=np.float64)
 
 
@@ -144,7 +142,7 @@ def _check_pairs(kernel: Kernel, target: Target, points: Indices) -> None:
 
 
 def _check_ratios(
-    kernel: Kernel, moves: Moves, starts: Indices, ends: Indices, there: Matrix
+    kernel: Kernel, moves: Moves, starts: Indices, ends: Indices, there: Floats
 ) -> None:
     stated = _ratios(kernel, moves, starts, ends).reshape(there.shape)
     possible = there > -np.inf
@@ -156,14 +154,14 @@ def _check_ratios(
         raise _refusal(kernel, "state the log ratio of its masses; another one was stated")
 
 
-def _logs(kernel: Kernel, moves: Moves, starts: Indices, ends: Indices) -> Matrix:
+def _logs(kernel: Kernel, moves: Moves, starts: Indices, ends: Indices) -> Floats:
     logs = np.asarray(moves.log_mass(starts, ends), dtype=np.float64)
     if logs.shape != (len(starts),) or np.isnan(logs).any():
         raise _refusal(kernel, "return one log mass per row, no nan")
     return logs
 
 
-def _ratios(kernel: Kernel, moves: Moves, starts: Indices, ends: Indices) -> Matrix:
+def _ratios(kernel: Kernel, moves: Moves, starts: Indices, ends: Indices) -> Floats:
     """Return the stated log ratios in nats."""
     ratio = moves.log_ratio(starts, ends)
     if ratio is None:
@@ -178,7 +176,7 @@ def _ratios(kernel: Kernel, moves: Moves, starts: Indices, ends: Indices) -> Mat
     return np.array([float(Fraction(rate) * int(count)) for count in counts], dtype=np.float64)
 
 
-def transition_matrix(moves: Moves, target: Target, points: Indices) -> Matrix:
+def transition_matrix(moves: Moves, target: Target, points: Indices) -> Floats:
     """Return the chances of going from point to point, without staying, by the stated masses."""
     if isinstance(moves, MixtureMoves):
         parts = [transition_matrix(part, target, points) for part in moves.parts]

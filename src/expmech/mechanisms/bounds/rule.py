@@ -32,7 +32,6 @@ WINDOWS = (1, 2, 4)
 
 _HALF_WEIGHT = 8.0  # octaves from 1 at which a cell is looked for less: (1 + |exponent| / 8)^-2
 
-Counts = Integers
 Ends = tuple[int, int]
 Levels = tuple[Floats, ...]
 """For each size of a window, what its sum must reach, window by window, in units of 1/rate."""
@@ -104,7 +103,7 @@ def equal_levels(cells: int) -> Levels:
     )
 
 
-def seen(noisy: Counts, rate: float, levels: Levels) -> set[int]:
+def seen(noisy: Integers, rate: float, levels: Levels) -> set[int]:
     """Return the cells that are seen: alone, or in windows of which no part is seen.
 
     Of a window, the cells count that reach the level of the walk; all of them where none does.
@@ -119,7 +118,7 @@ def seen(noisy: Counts, rate: float, levels: Levels) -> set[int]:
     return cells
 
 
-def seen_on_both_sides(noisy: Counts, rate: float, levels: Levels) -> set[int]:
+def seen_on_both_sides(noisy: Integers, rate: float, levels: Levels) -> set[int]:
     """Return the cells of windows that are seen together with their mirrors, on both sides."""
     middle = len(noisy) // 2
     both = noisy[middle + 1 :] + noisy[:middle][::-1]
@@ -133,7 +132,7 @@ def seen_on_both_sides(noisy: Counts, rate: float, levels: Levels) -> set[int]:
     return {middle + sign * (step + 1) for step in steps for sign in (-1, 1)}
 
 
-def _reaching(noisy: Counts, width: int, least: Floats) -> list[int]:
+def _reaching(noisy: Integers, width: int, least: Floats) -> list[int]:
     """Return where windows of this width begin whose sums reach their levels."""
     if len(least) == 0:
         return []
@@ -141,7 +140,7 @@ def _reaching(noisy: Counts, width: int, least: Floats) -> list[int]:
     return np.flatnonzero(sums[width:] - sums[:-width] >= least).tolist()
 
 
-def hull(noisy: Counts, rate: float, cells: set[int]) -> Ends | None:
+def hull(noisy: Integers, rate: float, cells: set[int]) -> Ends | None:
     """Return the first and the last cell seen, walked outward while one of the next has rows.
 
     Zero is not walked from: the next cells are those of the least sizes that there are.
@@ -151,7 +150,7 @@ def hull(noisy: Counts, rate: float, cells: set[int]) -> Ends | None:
     return _walk(noisy, rate, min(cells), -1), _walk(noisy, rate, max(cells), 1)
 
 
-def _walk(noisy: Counts, rate: float, start: int, step: int) -> int:
+def _walk(noisy: Integers, rate: float, start: int, step: int) -> int:
     levels = [threshold(np.array([units]), rate)[0] for units in JUMPS]
     while start != len(noisy) // 2:
         ahead = [start + step * k for k in range(1, len(levels) + 1)]
@@ -166,7 +165,7 @@ def _walk(noisy: Counts, rate: float, start: int, step: int) -> int:
     return start
 
 
-def thins_out(noisy: Counts, rate: float, last: int, step: int) -> bool:
+def thins_out(noisy: Integers, rate: float, last: int, step: int) -> bool:
     """Tell whether rows go on beyond an end, by the last three counts towards it.
 
     Their ratios fall evenly towards an end of many columns: so much is expected in the next cell.
@@ -181,7 +180,7 @@ def thins_out(noisy: Counts, rate: float, last: int, step: int) -> bool:
     return end * (end / near) ** 2 * before / near >= _MATTERS / rate
 
 
-def find_octaves(noisy: Counts, rate: float, levels: Levels) -> Ends | None:
+def find_octaves(noisy: Integers, rate: float, levels: Levels) -> Ends | None:
     """Return the first and the last cell of a column, from cells by sign and exponent.
 
     Where only one sign is seen, the cells of the same sizes with the other sign are tested at a
@@ -206,7 +205,7 @@ def find_octaves(noisy: Counts, rate: float, levels: Levels) -> Ends | None:
     )
 
 
-def other_side(noisy: Counts, rate: float, first: int, last: int) -> set[int]:
+def other_side(noisy: Integers, rate: float, first: int, last: int) -> set[int]:
     """Return the cells of the other sign that are seen, by windows and by all of them together.
 
     Smaller sizes are added to the latter: a column about zero has them.
@@ -223,7 +222,7 @@ def other_side(noisy: Counts, rate: float, first: int, last: int) -> set[int]:
     return set(range(first, last + 1))
 
 
-def goes_on_to_zero(noisy: Counts, ends: Ends, split: int) -> bool:
+def goes_on_to_zero(noisy: Integers, ends: Ends, split: int) -> bool:
     """Tell whether the two octaves between zero and bounds of one sign have many rows."""
     first, last = ends
     middle = len(noisy) // 2
@@ -234,7 +233,7 @@ def goes_on_to_zero(noisy: Counts, ends: Ends, split: int) -> bool:
     return bool(below.sum() > _BELOW * noisy[first : last + 1].sum())
 
 
-def certain(noisy: Counts, ends: Ends) -> Ends:
+def certain(noisy: Integers, ends: Ends) -> Ends:
     """Return the first and the last cell, within bounds, of which an interval must have a part."""
     first, last = ends
     within = noisy[first : last + 1]
