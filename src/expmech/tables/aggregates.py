@@ -8,7 +8,7 @@ summed. Here aggregates come from arrays; an engine computes the same integers w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -242,14 +242,22 @@ class ProductsOf(ColumnsOf):
         )
 
     def of_arrays(self, rows: ArrayRows) -> RowProducts:
-        values = fill_missing(rows.columns(self.columns), self.bounds, self.missing)
+        values = rows.columns(self.columns)
+        if self.missing in ("drop", "error"):
+            values = fill_missing(values, self.bounds, self.missing)
         lower, upper = np.array(self.bounds, dtype=np.float64).T
-        return self.of_steps(snap(values, lower, upper, STANDARD_BITS))
 
-    def of_steps(self, steps: NDArray[np.int64]) -> RowProducts:
-        """Return the cross products of rows that are given as steps of their bounds."""
-        products = self.standard().products(steps)
-        return RowProducts(products=tuple(map(tuple, products.tolist())), count=len(steps))
+        def steps(part: NDArray[np.float64]) -> NDArray[np.int64]:
+            return snap(fill_missing(part, self.bounds, self.missing), lower, upper, STANDARD_BITS)
+
+        return self.of_steps(values, steps)
+
+    def of_steps(
+        self, table: NDArray[Any], steps: Callable[[NDArray[Any]], NDArray[np.int64]] = np.asarray
+    ) -> RowProducts:
+        """Return the cross products of rows that are given as steps of their bounds, or made so."""
+        products = self.standard().products(table, steps)
+        return RowProducts(products=tuple(map(tuple, products.tolist())), count=len(table))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ Standardised rows: docs/theory/principal_direction.md, section 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,12 +179,14 @@ class Standard:
             scaled = (inside - self.center) / self.scale
             return unit_rows(scaled) if self.row_norm is None else scaled / self.row_norm
 
-    def products(self, steps: NDArray[np.int64]) -> NDArray[Any]:
-        """Return integer cross products of rows given in steps of 2^-STANDARD_BITS of the width."""
+    def products(
+        self, table: NDArray[Any], steps: Callable[[NDArray[Any]], NDArray[np.int64]]
+    ) -> NDArray[Any]:
+        """Return integer cross products of rows; ``steps`` gives some in 2^-40 of the widths."""
         from expmech.mechanisms.directions.rows import row_products
 
-        widths = self.upper - self.lower
-        return row_products(self.rows(self.lower + steps * (widths * 2.0**-STANDARD_BITS)))
+        widths = (self.upper - self.lower) * 2.0**-STANDARD_BITS
+        return row_products(table, lambda part: self.rows(self.lower + steps(part) * widths))
 
 
 def make_standard(

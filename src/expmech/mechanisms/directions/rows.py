@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,7 @@ _LARGEST = 1e150  # squares of larger numbers may overflow
 _ONE = 1 << (2 * ROW_BITS)
 _EXACT = 1 << 13  # rows whose products, of 40 bits, float64 sums exactly
 _LOT = 1 << 21  # and int64
+_CACHED = 1 << 15  # numbers worked on at a time: 256 KB
 
 
 def snap_rows(rows: Floats) -> Integers:
@@ -54,14 +57,19 @@ def unit_rows(rows: Floats) -> Floats:
     return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
 
 
-def row_products(rows: Floats) -> Array:
-    """Return the sums ``sum_i k_i k_i'`` of snapped rows: int64, or Python integers of many."""
+def row_products(rows: Array, prepare: Callable[[Array], Floats] | None = None) -> Array:
+    """Return the sums ``sum_i k_i k_i'`` of snapped rows: int64, or Python integers of many.
+
+    A table that is not yet one of rows of norm about one is prepared part by part.
+    """
     d = rows.shape[1]
     products = np.zeros((d, d), dtype=object if len(rows) > _LOT else np.int64)
+    size = min(_EXACT, max(256, _CACHED // d))
     for first in range(0, len(rows), _LOT):
         lot, total = rows[first : first + _LOT], np.zeros((d, d), dtype=np.int64)
-        for start in range(0, len(lot), _EXACT):
-            part = snap_rows(lot[start : start + _EXACT]).astype(np.float64)
+        for start in range(0, len(lot), size):
+            part = lot[start : start + size]
+            part = snap_rows(part if prepare is None else prepare(part)).astype(np.float64)
             total += (part.T @ part).astype(np.int64)
         products += total.astype(products.dtype, copy=False)
     return products
