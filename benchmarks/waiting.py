@@ -329,7 +329,7 @@ JOBS = (
     ),
     Job(
         name="10^6 candidates, exponential, with its list",
-        why="the loss of the job itself is a third; a million energies, exponentials and weights remain",
+        why="the loss of the job itself is half; a million energies, exponentials and weights remain",
         goal=0.3,
         setup=_selection("exponential", "spread"),
     ),
@@ -538,10 +538,12 @@ def write_page(earlier: Path, lines: list[tuple[Any, float, float, str]], repeat
             *table(header, rows),
             "",
             *prose(
-                f"""The earlier version is commit {commit or "unknown"}. The machine is a shared virtual one with {os.cpu_count()} cores, loaded by other
-                work (load average {load:.1f}): processor time is counted, and the least of
-                {repeats} repetitions is shown. The start of a process is measured from its first
-                instruction to its end; other jobs after one call that loads what they need."""
+                f"""The earlier version is commit {commit or "unknown"}. The machine is a shared
+                virtual one with {os.cpu_count()} cores, loaded by other work (load average
+                {load:.1f}): processor time is counted, and the least of {repeats} repetitions is
+                shown. The start of a process is measured from its first instruction to its end;
+                other jobs after one call that loads what they need. The peak memory of a job is
+                that of its process, with the data it made."""
             ),
             "",
             "Where a goal is missed:",
