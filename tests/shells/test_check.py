@@ -111,12 +111,14 @@ def test_parquet_has_types_and_no_encoding(tmp_path: Path) -> None:
         (("survey.csv", "--encoding", "klingon"), "`encoding` of TextFormat must be"),
         (("survey.csv", "--delimiter", ";", "--unit", "persn"), "There is no column 'persn'"),
         (("wide.csv",), "convert the file to utf-8"),
+        (("empty.csv",), "empty.csv is empty"),
     ],
 )
 def test_mistakes_get_one_message(
     more: tuple[str, ...], message: str, survey: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(survey.parent)
+    survey.with_name("empty.csv").touch()
     survey.with_name("wide.csv").write_text("a,b\n1,2\n", encoding="utf-16")
     done = run("check", *more)
     assert done.exit_code == 1

@@ -120,6 +120,8 @@ def _check_text(place: TableOptions) -> TableOptions:
             " file to utf-8."
         )
     decoded = {name: _decode(paths, name) for name in _ENCODINGS}
+    if not decoded[_BYTES].lines:
+        raise ParameterError(f"{place.source} is empty: it has not even a line of names.")
     encoding = place.encoding or _best_encoding(decoded)
     _print()
     _print("Encoding")

@@ -132,9 +132,9 @@ class Source:
         if not self.public_columns:  # where there is no header, its first line is a record
             raise DataError(
                 f"There is no {owner} {name!r} in {self.identity}.{quotes} The first line of a text"
-                " file"
-                " must hold the names of its columns; where it has none, give them (--names; in"
-                " Python header=False and names). `expmech check` shows its names to you alone."
+                " file must hold the names of its columns; where it has none, give them (--names;"
+                " in Python header=False and names). Where no comma separates them, give"
+                " --delimiter too. `expmech check` shows its names to you alone."
             )
         hint = did_you_mean(name, columns, cutoff=_ALIKE)
         raise DataError(

@@ -477,7 +477,8 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
     if names is None or not any(names):
         raise DataError(
             f"The first line of {path!r} must hold the names of its columns; where the file has"
-            " none, give them (--names; in Python header=False and names)."
+            " none, give them (--names; in Python header=False and names). `expmech check` tells"
+            " you whether the file is empty, or written in another encoding."
         )
     return tuple(name or f"column{j + 1}" for j, name in enumerate(names))
 
