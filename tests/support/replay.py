@@ -18,7 +18,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
+from expmech.certificates.certificate import Certificate
 from expmech.certificates.mechanism import Mechanism, PreparedDraw
 from expmech.cli.main import app
 from expmech.core.bits import Bits, seeded_bits
@@ -287,6 +288,10 @@ def _taped(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     _tape_directions(patch, tape)
 
 
+_SEEN: dict[int, tuple[Certificate, Mechanism, dict[str, Any], Any]] = {}
+"""Of a certificate, which copies of its release share: what it was made of."""
+
+
 def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     """Catch every draw of a release with all that is public about it, noise and energies."""
     prepare, choose = Mechanism.prepare, ExponentialMechanism._choose
@@ -295,15 +300,15 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
 
     def prepared(self: Mechanism, **asked: Any) -> PreparedDraw:
         ready = prepare(self, **asked)
-        object.__setattr__(ready, "seen", (self, asked))
-        object.__setattr__(ready, "target", vars(self).get("seen"))
+        _SEEN[id(ready.certificate)] = (ready.certificate, self, asked, vars(self).get("seen"))
         return ready
 
     def with_other_data(self: PreparedDraw, data: Any) -> PreparedDraw:
         """Put the data in it and, to see what depends on them, prepare what they are in again."""
         mechanism = with_data(self, data).mechanism
-        asked = self.seen[1] | {"sampler": self.sampler or "auto"}  # type: ignore[attr-defined]
-        return mechanism.prepare(**asked)
+        _, _, asked, _ = _SEEN[id(self.certificate)]
+        ready = mechanism.prepare(**asked | {"sampler": self.sampler or "auto"})
+        return replace(ready, accuracy_statement=self.accuracy_statement, reading=self.reading)
 
     def chosen(self: ExponentialMechanism, asked: Any, owner: str) -> Any:
         found = choose(self, asked, owner)
@@ -331,7 +336,7 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
     vector(HullNoise)
 
     def draw(ready: PreparedDraw) -> Any:
-        mechanism, asked = ready.seen  # type: ignore[attr-defined]
+        _, mechanism, asked, target = _SEEN[id(ready.certificate)]
         epsilon, timing = asked["epsilon"], asked.get("timing")
         known = len(tape.run.entered)
         tape.tell("certificate", ready.certificate.to_json())
@@ -344,8 +349,8 @@ def _tape_releases(patch: pytest.MonkeyPatch, tape: Tape) -> None:
             found = made(coins, size)
             if found.noisy is not None:
                 _enter_sums(tape, found.noisy[0])
-            if ready.target is not None:  # type: ignore[attr-defined]
-                _enter_energies(tape, ready.target)  # type: ignore[attr-defined]
+            if target is not None:
+                _enter_energies(tape, target)
             assert len(tape.run.entered) > known, f"nothing is known of {mechanism}"
             return tape.keep(found)
 
