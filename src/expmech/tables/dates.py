@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.dates import FIRST_SECOND, LAST_SECOND, SECONDS_PER_DAY
 from expmech.core.errors import ParameterError, ParameterTypeError
 from expmech.tables.keys import as_vector, canonical_key, of_each
@@ -38,7 +39,7 @@ def day_number(value: Any) -> float:
     return seconds / SECONDS_PER_DAY if FIRST_SECOND <= seconds <= LAST_SECOND else math.nan
 
 
-def read_days(column: Any) -> NDArray[np.float64]:
+def read_days(column: Any) -> Floats:
     """Return a vector, a list or a column of a frame as days since 1970, each value read alone."""
     if isinstance(column, np.ma.MaskedArray):
         column = column.filled(np.datetime64("NaT") if column.dtype.kind == "M" else None)
@@ -50,7 +51,7 @@ def read_days(column: Any) -> NDArray[np.float64]:
     return of_each(column, day_number)
 
 
-def _days_of_steps(column: NDArray[np.datetime64], unit: str) -> NDArray[np.float64]:
+def _days_of_steps(column: NDArray[np.datetime64], unit: str) -> Floats:
     """Return :func:`day_number` of each time, in whole numbers until the last division."""
     steps = column.view(np.int64)
     if unit in _PARTS:

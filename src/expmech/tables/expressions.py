@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError
 from expmech.tables.reading import number_of
 
@@ -190,10 +190,7 @@ def clipped_operand(number: float) -> float:
     return 0.0 if abs(number) < 1 / limit else min(max(number, -limit), limit)
 
 
-Values = NDArray[np.float64]
-
-
-def evaluate(node: Node, column: Callable[[Any], Values], *, operand: bool = False) -> Values:
+def evaluate(node: Node, column: Callable[[Any], Floats], *, operand: bool = False) -> Floats:
     """Return an expression of numbers for each row; NaN is missing, true is 1 and false 0.
 
     ``column`` gives the numbers of a column; there is no text in arrays of numbers. ``operand``
@@ -223,30 +220,30 @@ def _is_result(node: Node, place: int) -> bool:
     return node.name != "case" or place % 2 == 1 or place == len(node.parts) - 1
 
 
-def _clipped(values: Values) -> Values:
+def _clipped(values: Floats) -> Floats:
     limit = 2.0**OPERAND_BITS
     return np.where(np.abs(values) < 1 / limit, 0.0, np.clip(values, -limit, limit))
 
 
-def _whole(round_off: Callable[[Values], Values]) -> Callable[[Values], Values]:
+def _whole(round_off: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
     return lambda a: round_off(np.clip(a, -WHOLE_LIMIT, WHOLE_LIMIT))
 
 
-def _chosen(*parts: Values) -> Values:
+def _chosen(*parts: Floats) -> Floats:
     result = parts[-1]
     for k in range(len(parts) - 3, -1, -2):
         result = np.where(parts[k] == 1.0, parts[k + 1], result)
     return result
 
 
-def _first(*parts: Values) -> Values:
+def _first(*parts: Floats) -> Floats:
     result = parts[-1]
     for part in reversed(parts[:-1]):
         result = np.where(np.isnan(part), result, part)
     return result
 
 
-def _all(*parts: Values) -> Values:
+def _all(*parts: Floats) -> Floats:
     """Return false where one is, else missing where one is."""
     together = np.stack(np.broadcast_arrays(*parts))
     known = np.nan_to_num(together, nan=1.0).min(axis=0)

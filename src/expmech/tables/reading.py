@@ -14,8 +14,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from expmech.core.arrays import Array, Flags, Floats
 from expmech.core.errors import DataError, ParameterError, ParameterTypeError, validate_choice
 
 BLANKS = " \t\n\r\v\f"
@@ -127,7 +127,7 @@ def number_of_text(text: str) -> float:
     return WORDS.get(trimmed.lower(), math.nan)
 
 
-def read_numbers(table: Any, *, columns: int | None = None) -> NDArray[np.float64]:
+def read_numbers(table: Any, *, columns: int | None = None) -> Floats:
     """Return a table as float64, ``(rows, columns)``, each value read alone; NaN is missing.
 
     Parameters
@@ -167,7 +167,7 @@ def read_numbers(table: Any, *, columns: int | None = None) -> NDArray[np.float6
     return values
 
 
-def read_column(column: Any) -> NDArray[np.float64]:
+def read_column(column: Any) -> Floats:
     """Return a vector, list or column of a frame as float64, each value read alone."""
     kind = getattr(column, "dtype", None)
     if isinstance(column, np.ndarray):
@@ -187,7 +187,7 @@ def values_of_row(row: Any) -> list[Any] | None:
         return None
 
 
-def missing_rows(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def missing_rows(values: Floats) -> Flags:
     """Return which rows have a missing value."""
     return np.asarray(np.isnan(values).any(axis=1))
 
@@ -231,9 +231,7 @@ def stand_in(bounds: tuple[float, float], rule: str) -> float:
     return lower + (upper - lower) / 2 if rule == "middle" else lower
 
 
-def fill_missing(
-    values: NDArray[np.float64], bounds: Sequence[tuple[float, float]], rule: str
-) -> NDArray[np.float64]:
+def fill_missing(values: Floats, bounds: Sequence[tuple[float, float]], rule: str) -> Floats:
     """Return rows with a public stand-in, or nothing, in the place of what is missing.
 
     Values are not clipped: what sums them does that first of all. The rule was validated.
@@ -248,7 +246,7 @@ def fill_missing(
     return np.where(np.isnan(values), stands, values)
 
 
-def _read_rows(rows: Sequence[Any], columns: int | None) -> NDArray[np.float64]:
+def _read_rows(rows: Sequence[Any], columns: int | None) -> Floats:
     if columns is None:
         first = values_of_row(rows[0]) if rows else []
         if first is None:
@@ -264,7 +262,7 @@ def _read_rows(rows: Sequence[Any], columns: int | None) -> NDArray[np.float64]:
     return numbers
 
 
-def _read_array(array: NDArray[Any]) -> NDArray[np.float64]:
+def _read_array(array: Array) -> Floats:
     """Return an array entry by entry; its type says how, and changes no entry's number."""
     if isinstance(array, np.ma.MaskedArray):
         values = np.array(_read_array(np.asarray(array.data)))
@@ -280,7 +278,7 @@ def _read_array(array: NDArray[Any]) -> NDArray[np.float64]:
     return np.full(array.shape, math.nan)
 
 
-def read_values(values: Iterable[Any]) -> NDArray[np.float64]:
+def read_values(values: Iterable[Any]) -> Floats:
     """Return :func:`number_of` of each value; of Python's own numbers in one call."""
     listed = list(values)
     if set(map(type, listed)) <= {int, float, bool}:

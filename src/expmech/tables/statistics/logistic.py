@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import Coefficients
+from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError, validate_choice, validate_positive
 from expmech.domains import L2Ball
 from expmech.exponential.mechanism import ExponentialMechanism
@@ -188,7 +188,7 @@ class LogisticLikelihood(LabelRegression):
             adjacency=self.adjacency,
         )
 
-    def _design(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _design(self, rows: Floats) -> Floats:
         """Return rows of norm at most one: clipped, scaled, shortened, with a constant."""
         design = scaled(rows, self.bounds)
         lengths = np.linalg.norm(design, axis=1, keepdims=True)

@@ -8,11 +8,11 @@ from functools import lru_cache
 from math import lcm
 
 import numpy as np
-from numpy.typing import NDArray
 
 from expmech.certificates.mechanism import Mechanism
 from expmech.certificates.postprocessing import ByName, OneNumber, Postprocessing, Unchanged
 from expmech.core.adjacency import Adjacency
+from expmech.core.arrays import Floats, Integers
 from expmech.core.errors import ParameterError, validate_integer
 from expmech.domains import Box, Multiples
 from expmech.domains.regions import DEFAULT_BITS, lattice_of
@@ -98,7 +98,7 @@ class HistogramStatistic(Statistic):
             dates=self.dates,
         )
 
-    def count_of(self, counts: NDArray[np.int64]) -> int:
+    def count_of(self, counts: Integers) -> int:
         return int(counts.sum())
 
 
@@ -167,7 +167,7 @@ class QuantileOf(HistogramStatistic):
         loss = rank_loss(rows, self.q, self.lattice, self.bounds, self.adjacency)
         return ExponentialMechanism(loss=loss, domain=self.lattice, adjacency=self.adjacency)
 
-    def data(self, counts: NDArray[np.int64], epsilon: Fraction) -> Quantile:
+    def data(self, counts: Integers, epsilon: Fraction) -> Quantile:
         return rank_loss(counts, self.q, self.lattice, self.bounds, self.adjacency)
 
 
@@ -252,14 +252,14 @@ def mechanism_for(
     return RecursiveQuantiles if many else JointQuantiles
 
 
-def points_of(lattice: Box | Multiples, bounds: Bounds) -> NDArray[np.float64]:
+def points_of(lattice: Box | Multiples, bounds: Bounds) -> Floats:
     """Return all points of a lattice; raise where float64 does not tell them apart."""
     step = lattice.step if isinstance(lattice, Multiples) else None
     return _points(*bounds, lattice.bits, step)
 
 
 @lru_cache(maxsize=2)  # up to 32 MB each
-def _points(lower: float, upper: float, bits: int, step: Fraction | None) -> NDArray[np.float64]:
+def _points(lower: float, upper: float, bits: int, step: Fraction | None) -> Floats:
     lattice = lattice_of(lower, upper, bits=bits, step=step)
     points = lattice.points(np.arange(lattice.count)[:, None])[:, 0]
     if (np.diff(points) <= 0).any():
@@ -271,11 +271,7 @@ def _points(lower: float, upper: float, bits: int, step: Fraction | None) -> NDA
 
 
 def rank_loss(
-    counts: NDArray[np.int64],
-    q: Fraction,
-    lattice: Box | Multiples,
-    bounds: Bounds,
-    adjacency: str,
+    counts: Integers, q: Fraction, lattice: Box | Multiples, bounds: Bounds, adjacency: str
 ) -> Quantile:
     """Return the rank loss of values moved to the middle of their cell, from the cells' counts."""
     total = int(counts.sum())
