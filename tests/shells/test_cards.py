@@ -63,6 +63,11 @@ def test_numbers_have_separators_and_intervals_are_rounded_outward() -> None:
     assert heading("a-quantile of b") == "A-quantile of b", "no level"
 
 
+def test_multiples_of_a_whole_step_have_no_decimals() -> None:
+    (shown,) = shown_values(27.0, {"lower": 25.0, "upper": 31.0})
+    assert (shown.text, shown.interval) == ("27", "25 to 31")
+
+
 def test_cards_of_a_notebook_are_html_without_markup_of_others(tmp_path: Path) -> None:
     made = mean_of(EVIL, epsilon=1)
     ledger = Ledger.create(tmp_path / "l", data_set=EVIL, epsilon=2)

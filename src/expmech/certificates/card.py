@@ -274,6 +274,8 @@ def shown_values(value: Any, accuracy: Mapping[str, Any]) -> list[ShownValue]:
                 parts["jointly"] = _days(first[name], last[name])
             parts["noise"] = f"{number_text(scale, digits=3)} days" if scale else ""
         elif is_number and low is not None and high is not None:
+            if scale is None and all(float(each).is_integer() for each in (number, low, high)):
+                number, low, high = int(number), int(low), int(high)  # multiples of a whole step
             resolution = scale or (high - low) / 6.0
             text = _rounded(number, resolution)
             parts["interval"] = _interval(low, high, resolution)
