@@ -259,6 +259,32 @@ def test_ends_by_float64_hold_the_exact_ones_and_leave_few_coins_to_the_balls() 
         assert high - low <= float((most - least) * unit) + 2.0**-32 * shift
 
 
+def test_ends_by_float64_leave_room_for_all_that_products_may_lose() -> None:
+    """Where the diagonal cancels, what is lost is a share of what was there before."""
+    a, b, eta = 3 << 60, 1 << 8, Fraction(5, 4)
+    whole = WholeMatrix.from_integers(np.array([[a, b], [b, a]], dtype=object))
+    moments = SecondMoments(whole=whole, bits=40)
+    shift, beside = eta * a / (1 << 40), eta * b / (1 << 40)
+    low, high = bingham_module._float_ends(moments, eta, np.eye(2), float(shift))
+    size = 2 * shift + beside
+    lost = (Fraction(1, 1 << 44) + Fraction(2 * 2 + 6, 1 << 53)) * size
+    assert Fraction(low) <= -beside - lost and beside + lost <= Fraction(high)
+
+
+def test_a_poor_transform_leaves_the_ends_to_integers_and_no_epsilon_is_too_small() -> None:
+    """NaN decides nothing, and a shift of more digits than float64 has exponents is no error."""
+    rows = unit_rows(np.random.default_rng(3).normal(size=(40, 3)))
+    moments = make_moments(row_products(rows))
+    wide = bingham_module.fit_proposal(moments, Fraction(1, 1 << 900))
+    wider = bingham_module.fit_proposal(moments, Fraction(1, 1 << 1060))
+    assert wider.floor == pytest.approx(wide.floor, rel=1e-6) and wider.spread <= 2.0**-20
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bingham_module, "_float_ends", lambda *_: (math.nan, math.nan))
+        exact = bingham_module.fit_proposal(moments, Fraction(1, 4))
+    near = bingham_module.fit_proposal(moments, Fraction(1, 4))
+    assert exact.floor == pytest.approx(near.floor, rel=1e-6)
+
+
 def test_proposals_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Across batches, also those without an axis, and no further than the last axis."""
     pattern = [0, 0, 1, 0] + [0] * 4 + [0, 0, 0, 1] + [1, 0, 1, 1]

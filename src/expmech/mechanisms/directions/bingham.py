@@ -111,8 +111,7 @@ def fit_proposal(moments: SecondMoments, eta: Fraction) -> Proposal:
     scaled = float(eta) * moments.whole.approximate(moments.bits)
     scaled = (scaled + scaled.T) / 2.0
     try:
-        # Floats only choose the proposal: what it promises is certified below in integers,
-        # whatever they are.
+        # Floats only choose the proposal: what it promises is certified below, whatever they are.
         values, vectors = np.linalg.eigh(scaled)
         gaps = np.maximum(values[-1] - values, 0.0)
         b0 = solve_width(gaps)
@@ -150,8 +149,9 @@ def _certify(moments: SecondMoments, eta: Fraction, transform: Floats, shift: fl
     exponent = moments.bits + t
     # Up, so that the proposal lies above the law; an exact multiple, so that the coin is.
     whole_shift = (Fraction(shift) * (1 << exponent)).__ceil__()
-    low, high = _float_ends(moments, eta, rounded, math.ldexp(whole_shift, -exponent))
-    if len(rounded) * (high - low) > _OPEN * low:
+    # Division of whole numbers is rounded once, and no intermediate result is too large for it.
+    low, high = _float_ends(moments, eta, rounded, whole_shift / (1 << exponent))
+    if not len(rounded) * (high - low) <= _OPEN * low:  # nor where either is NaN
         energy = moments.whole.times(-eta.numerator).plus_diagonal(whole_shift)
         factor = _transform_integers(rounded)
         gram = factor.transposed @ (energy @ factor)
