@@ -285,6 +285,20 @@ def test_a_poor_transform_leaves_the_ends_to_integers_and_no_epsilon_is_too_smal
     assert exact.floor == pytest.approx(near.floor, rel=1e-6)
 
 
+@pytest.mark.parametrize("d", [9, 40])
+def test_the_norm_of_a_row_does_not_depend_on_how_the_table_lies_in_memory(d: int) -> None:
+    """Columns side by side are what NumPy makes of a choice of columns."""
+    rows = np.random.default_rng(d).normal(size=(300, d))
+    columns = np.asfortranarray(rows)
+    for work in (unit_rows, rows_module.snap_rows):
+        alone = np.vstack([work(row[None, :]) for row in rows])
+        assert (work(columns) == alone).all()
+    largest = np.geomspace(1.0, 3.0, 300)[:, None]  # some are shortened
+    scaled = np.asfortranarray(unit_rows(rows) * largest)
+    sums = [row_products(scaled[k : k + 1]) for k in range(300)]
+    assert (row_products(scaled) == np.sum(sums, axis=0)).all()
+
+
 def test_proposals_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Across batches, also those without an axis, and no further than the last axis."""
     pattern = [0, 0, 1, 0] + [0] * 4 + [0, 0, 0, 1] + [1, 0, 1, 1]

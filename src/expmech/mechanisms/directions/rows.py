@@ -27,7 +27,7 @@ def snap_rows(rows: Floats) -> Integers:
     Snapped toward zero, and checked in integers: a row that float64 leaves above one loses units
     of its largest entry until it is not.
     """
-    near = np.clip(rows, -_LARGEST, _LARGEST)
+    near = _apart(rows)
     norms = np.sqrt((near * near).sum(axis=1))
     near = near / np.maximum(norms, 1.0)[:, None]
     whole: Integers = np.trunc(near * 2.0**ROW_BITS).astype(np.int64)
@@ -50,11 +50,21 @@ def shorten(whole: Integers) -> Integers:
 
 def unit_rows(rows: Floats) -> Floats:
     """Return every row divided by its norm; a row of zeros stays one."""
-    near = np.clip(rows, -_LARGEST, _LARGEST)
+    near = _apart(rows)
     largest = np.abs(near).max(axis=1, initial=0.0)
     near = near / np.where(largest > 0.0, largest, 1.0)[:, None]
     norms = np.sqrt((near * near).sum(axis=1))
     return np.asarray(near / np.where(norms > 0.0, norms, 1.0)[:, None])
+
+
+def _apart(rows: Floats) -> Floats:
+    """Return rows one after another in memory, with entries that can be squared.
+
+    Then NumPy adds up the entries of every row in one order. Where columns lie one after another
+    it takes another order for a part of a single row, and a norm would depend on how many rows
+    there are.
+    """
+    return np.clip(np.ascontiguousarray(rows), -_LARGEST, _LARGEST)
 
 
 def row_products(rows: Array, prepare: Callable[[Array], Floats] | None = None) -> Array:
