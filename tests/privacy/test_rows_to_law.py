@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from numpy.typing import NDArray
 from support.statistics import prepare_release
@@ -28,7 +29,8 @@ from expmech.tables.arrays import ArrayRows
 from expmech.tables.expressions import with_columns
 from expmech.tables.grammar import parse_condition
 from expmech.tables.plan import plan
-from expmech.tables.release import remembered_release
+from expmech.tables.release import ReleaseRequest, remembered_release
+from expmech.tables.sources import open_frame
 from expmech.tables.statistics import (
     CountOf,
     HistogramIn,
@@ -380,6 +382,17 @@ def test_public_arguments_that_are_equal_and_of_another_kind_are_prepared_by_the
         histogram = HistogramIn(column=0, categories=values, adjacency=Adjacency.REPLACE)
         made = prepare_release(histogram, epsilon=Fraction(1), count=9)
         assert repr(made.statistic) == repr(histogram)
+
+
+def test_groups_in_another_order_are_named_in_theirs() -> None:
+    """Mappings are equal whatever their order, in which a record names the groups."""
+    source = open_frame(pyarrow.table({"town": ["Bern", "Chur"], "age": [30, 41]}), name="towns")
+    mean = Mean(columns=("age",), bounds=((0.0, 9.0),), adjacency=Adjacency.ADD_REMOVE)
+    for names in (["Bern", "Chur"], ["Chur", "Bern"]):
+        groups = {name: (name,) for name in names}
+        request = ReleaseRequest(epsilon=Fraction(1), by=("town",), groups=groups)
+        made = request.prepare(mean, source)
+        assert list(made.request.groups) == list(made.parts) == names
 
 
 def test_a_preparation_that_is_remembered_is_the_one_that_is_made() -> None:

@@ -179,7 +179,8 @@ class ReleaseRequest:
             statement=visible(statement),
             reading=source.reading(numbers, [str(name) for name in aggregation.date_columns]),
         )
-        prepared = dataclasses.replace(prepared, parts=parts)
+        # Groups in another order make an equal request: what is remembered may have that one.
+        prepared = dataclasses.replace(prepared, parts=parts, request=noted)
         if self.units and prepared.certificate.delta and not statistic.takes_delta:
             raise ParameterError("`unit` needs a pure release: name no sampler with a delta.")
         return prepared
