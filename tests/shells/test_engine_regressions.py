@@ -230,6 +230,31 @@ def test_sums_in_an_engine_are_within_what_they_promise(
             check_sums(passes, rows, terms, scale)
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "datafusion"])
+@pytest.mark.parametrize("kind", ["logistic", "classes"])
+def test_the_score_of_a_row_is_a_whole_number_times_its_entries(
+    kind: str, engine: str, tmp_path: Path
+) -> None:
+    """Exactly: then what is off in a score is the derivative of each row, and nothing else."""
+    path = tmp_path / "row.parquet"
+    for k in (100, 333, 555):
+        write_table(pyarrow.table(COLUMNS).slice(k, 1), path)
+        with closing(open_source(str(path), engine=engine)) as source:
+            asked = statistic(kind, True, adjacency=Adjacency.ADD_REMOVE)
+            table = TableRows(source=source).aggregate(asked.aggregation(ONE))
+            mechanism: Any = asked.mechanism(table, ONE, "unprotected")
+            terms = mechanism.terms(epsilon=1)
+            passes = EnginePasses(table=table, terms=terms)
+            (rows,) = passes.batches()
+            entries = [int(entry) for entry in rows.matrix[0] * 2.0**20]
+            score = passes.sums(np.full(terms.shape, 0.3)).score.values
+        for first in range(0, len(score), terms.dimension):
+            whole, rest = divmod(score[first], entries[0])
+            assert 0 < abs(whole) <= 1 << 52 and rest == 0
+            of_row = score[first : first + terms.dimension]
+            assert of_row == [whole * entry for entry in entries]
+
+
 @pytest.mark.parametrize("engine", ["parquet", "postgres", "spark"])
 def test_norms_of_rows_are_counted_in_an_engine_as_in_memory(
     engine: str, sources: dict[str, dict[str, str]], watched: Watched
