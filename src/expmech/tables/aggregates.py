@@ -162,6 +162,11 @@ class RowProducts:
     products: tuple[tuple[int, ...], ...]
     count: int
 
+    def __add__(self, other: RowProducts) -> RowProducts:
+        pairs = zip(self.products, other.products, strict=True)
+        lines = (tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs)
+        return RowProducts(products=tuple(lines), count=self.count + other.count)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsOf(Aggregation):
