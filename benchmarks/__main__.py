@@ -45,6 +45,7 @@ MODULES = {
     "explore": "explore_benchmark",
     "desk": "data_benchmark",
     "reading": "reading_benchmark",
+    "spark": "spark_benchmark",
     "road": "road",
 }
 LONG = ("data",)
