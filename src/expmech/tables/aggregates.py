@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -209,17 +209,34 @@ class MomentsOf(ColumnsOf):
         return self.columns if self.dates else ()
 
     def of_arrays(self, rows: ArrayRows) -> Moments:
+        """Fill, clip and snap columns, then sum them, and products of at most 20 bits.
+
+        So few rows at a time that they stay in the cache, and column by column, for NumPy is slow
+        where it repeats short rows.
+        """
         values, skipped = rows.columns(self.columns), self.missing == "skip"
-        moments = moments_of(
-            values,
-            self.bounds,
+        if self.missing in ("drop", "error"):
+            values = fill_missing(values, self.bounds, self.missing)
+        lower, upper = np.array(self.bounds, dtype=np.float64).T[:, :, None]
+        # one that is skipped stands at the lower bound, which snaps to 0
+        stands = np.array([[stand_in(pair, self.missing)] for pair in self.bounds])
+        d = len(self.bounds)
+        sums, table = np.zeros(d, dtype=np.int64), np.zeros((d, d), dtype=object)
+        size = _MULTIPLIED if self.products else max(1, _CACHED // d)
+        for first in range(0, len(values), size):
+            part = np.ascontiguousarray(values[first : first + size].T)
+            snapped = snap(np.where(np.isnan(part), stands, part), lower, upper, self.bits)
+            sums += snapped.sum(axis=1)
+            if self.products:
+                lot = snapped.astype(np.float64)
+                table += (lot @ lot.T).astype(np.int64).astype(object)
+        return Moments(
+            count=len(values),
+            sums=tuple(sums.tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
+            products=tuple(map(tuple, table.tolist())) if self.products else (),
             bits=self.bits,
-            products=self.products,
-            missing="lower" if skipped else self.missing,  # which snaps to 0
+            counts=tuple((~np.isnan(values)).sum(axis=0).tolist()) if skipped else (),
         )
-        if not skipped:
-            return moments
-        return replace(moments, counts=tuple((~np.isnan(values)).sum(axis=0).tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -594,37 +611,3 @@ def validate_different(columns: Sequence[str]) -> None:
     """Raise unless the columns differ, whatever their case."""
     if len({name.lower() for name in columns}) != len(columns):
         raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
-
-
-def moments_of(
-    rows: NDArray[np.float64],
-    bounds: Sequence[Bounds],
-    *,
-    bits: int,
-    products: bool = False,
-    missing: str = "middle",
-) -> Moments:
-    """Return the count, integer sums and, if asked (at most 20 bits), integer cross products.
-
-    Columns are filled, clipped and snapped first: so few rows at a time that they stay in the
-    cache, and column by column, for NumPy is slow where it repeats short rows.
-    """
-    if missing in ("drop", "error"):
-        rows = fill_missing(rows, bounds, missing)
-    lower, upper = np.array(bounds, dtype=np.float64).T[:, :, None]
-    stands = np.array([[stand_in(pair, missing)] for pair in bounds])
-    sums, table = np.zeros(len(bounds), dtype=np.int64), np.zeros((len(bounds),) * 2, dtype=object)
-    size = _MULTIPLIED if products else max(1, _CACHED // len(bounds))
-    for first in range(0, len(rows), size):
-        part = np.ascontiguousarray(rows[first : first + size].T)
-        snapped = snap(np.where(np.isnan(part), stands, part), lower, upper, bits)
-        sums += snapped.sum(axis=1)
-        if products:
-            lot = snapped.astype(np.float64)
-            table += (lot @ lot.T).astype(np.int64).astype(object)
-    return Moments(
-        count=len(rows),
-        sums=tuple(sums.tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
-        products=tuple(map(tuple, table.tolist())) if products else (),
-        bits=bits,
-    )
