@@ -42,6 +42,7 @@ from expmech.tables.scaling import (
     make_standard,
     scalings,
     snapped_columns,
+    validate_bounds,
 )
 
 if TYPE_CHECKING:
@@ -170,7 +171,10 @@ class RowProducts:
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsOf(Aggregation):
-    """Columns of numbers with their public bounds, and what a missing value counts as."""
+    """Columns of numbers with their public bounds, and what a missing value counts as.
+
+    All of it is checked here, for arrays and engines alike.
+    """
 
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
@@ -185,6 +189,15 @@ class ColumnsOf(Aggregation):
         validate_missing(self.missing, owner="the data layer")
         if self.missing == "skip" and self.whole_rows:
             raise ParameterError(WHOLE_ROWS)
+        names = list(map(str, self.columns))
+        if len(self.bounds) != len(names):
+            raise ParameterError(
+                f"`bounds` must be given once for every column; got {len(self.bounds)} for"
+                f" {len(names)} columns."
+            )
+        validate_different(names)
+        for name, pair in zip(names, self.bounds, strict=True):
+            validate_bounds(pair, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,6 +333,7 @@ class HistogramOf(CellsAggregation):
 
     def __post_init__(self) -> None:
         validate_missing(self.missing, owner="the data layer")
+        validate_bounds(self.bounds, name=str(self.column))
 
     @cached_property
     def lattice(self) -> Box | Multiples:
@@ -509,6 +523,11 @@ class DesignOf(ColumnsOf):
     classes: tuple[Any, ...] = ()
     center: bool = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target_bounds is not None:
+            validate_bounds(self.target_bounds, name=str(self.target))
+
     @property
     def number_columns(self) -> tuple[Column, ...]:
         return self.columns if self.target_bounds is None else (*self.columns, self.target)
@@ -595,16 +614,6 @@ class ScoresOf(Aggregation):
         if not np.isfinite(scores).all():
             raise DataError(_SCORING_FAILED)
         return scores
-
-
-def validate_columns(columns: Sequence[str], bounds: Sequence[object]) -> None:
-    """Raise unless the columns differ, whatever their case, and each has bounds."""
-    if len(bounds) != len(columns):
-        raise ParameterError(
-            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
-            " columns."
-        )
-    validate_different(columns)
 
 
 def validate_different(columns: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from expmech.core.errors import DataError, ParameterError, shielded, validate_in
 from expmech.tables import aggregates
 from expmech.tables.keys import canonical_key
 from expmech.tables.reading import FOUND_MISSING, stand_in
-from expmech.tables.scaling import STANDARD_BITS, Bounds, validate_bounds
+from expmech.tables.scaling import STANDARD_BITS, Bounds
 from expmech.tables.sources.casts import constant
 from expmech.tables.sources.execution import FAILED, by_row, run_query, sum_or_zero
 from expmech.tables.sources.source import Source
@@ -112,8 +112,6 @@ def snap_columns(
     the lower bound, and ``2^bits`` steps per width. ``rounding`` is by default :func:`nearest`.
     ``dates`` are read as days. ``carried`` are expressions that become columns as they are.
     """
-    aggregates.validate_columns(columns, bounds)
-    limits = [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
     (prefix,) = fresh_names(source.table.columns, 1)
     read = source.days if dates else source.number
     raw = {f"{prefix}r{j}": read(name) for j, name in enumerate(columns)}
@@ -125,12 +123,12 @@ def snap_columns(
     if missing == "drop":
         table = table.filter(~lost)
     names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
-    lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in limits]
+    lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in bounds]
     snapped = [
         (rounding or nearest)(
             steps_of(table[name], pair, stand_in(pair, missing), line, source.engine)
         )
-        for name, pair, line in zip(raw, limits, lines, strict=True)
+        for name, pair, line in zip(raw, bounds, lines, strict=True)
     ]
     if flags:
         snapped.append(table[f"{prefix}f"].cast("int64"))
