@@ -2,7 +2,7 @@
 
 Counted with ``sys.setprofile`` over the second of two equal calls. A function counts once however often it is called;
 comprehensions, lambdas and generator expressions do not count. ``python -m benchmarks.road`` writes the page
-`benchmarks/results/road.md`; with ``--list`` it prints, in order, every function that each call passes.
+`benchmarks/results/road.md`; with ``--list`` it prints every function that each call passes, in order and below its caller.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_stack
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,17 +31,56 @@ GOALS = {
 }
 
 
-REMAINS = (
-    "What remains is mostly one function per thought: exact coins and noise, the checks of a table's"
-    " form, the steps of a certified root, the lines of a file and the expressions of an engine."
-    " Joining them would shorten these lists and make each function harder to read."
-)
+STEPS = {
+    "read_command": "options",
+    "PrivateEstimator._validate_parameters": "options",
+    "PrivateEstimator._table": "options",
+    "PrivateRegression._inputs": "options",
+    "PrivateLogisticRegression._labels": "options",
+    "logistic_regression": "options",
+    "PrivateQuantile._quantiles": "options",
+    "BoundedColumns._draw_bounded": "options",
+    "open_table": "table",
+    "ReleaseCommand.prepare": "public half",
+    "PrivateEstimator._prepare": "public half",
+    "Mechanism.prepare": "public half",
+    "_release": "charge",
+    "PrivateEstimator._draw": "charge",
+    "TableRows.aggregate": "aggregate",
+    "DeferredRows.aggregate": "aggregate",
+    "PreparedRelease.release": "draw",
+    "PreparedDraw.release": "draw",
+    "_accuracy": "record",
+    "with_digest": "record",
+    "_show": "record",
+}
+"""The step of the road that a function begins; what it calls belongs to it, up to the next one."""
+
+REMAINS = [
+    "What remains is mostly one function per thought.",
+]
 
 
-def walk(call: Callable[[], Any]) -> tuple[list[CodeType], set[type]]:
+class Passed(NamedTuple):
+    """A function of the package, how many others are above it when it is first called, and its step."""
+
+    code: CodeType
+    depth: int
+    step: str
+
+    @property
+    def place(self) -> Path:
+        return Path(self.code.co_filename).relative_to(PACKAGE)
+
+
+def is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(str(PACKAGE)) and not code.co_name.startswith("<")
+
+
+def walk(call: Callable[[], Any]) -> tuple[list[Passed], set[type]]:
     """Return the functions of the package that a warm call passes, in order, and the classes it makes."""
     call()
-    functions: dict[CodeType, None] = {}
+    functions: dict[CodeType, Passed] = {}
     classes: set[type] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -51,15 +91,17 @@ def walk(call: Callable[[], Any]) -> tuple[list[CodeType], set[type]]:
             kind = type(frame.f_locals["self"])
             if kind.__module__.startswith("expmech"):
                 classes.add(kind)
-        if code.co_filename.startswith(str(PACKAGE)) and not code.co_name.startswith("<"):
-            functions[code] = None
+        if is_ours(code) and code not in functions:
+            frames = [each.f_code for each, _ in walk_stack(frame) if is_ours(each.f_code)]
+            steps = [STEPS[each.co_qualname] for each in frames if each.co_qualname in STEPS]
+            functions[code] = Passed(code, len(frames) - 1, steps[0] if steps else "call")
 
     sys.setprofile(note)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return list(functions), classes
+    return list(functions.values()), classes
 
 
 def calls(folder: Path) -> dict[str, Callable[[], Any]]:
@@ -101,12 +143,12 @@ def calls(folder: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-def show(name: str, functions: list[CodeType], classes: set[type]) -> None:
-    """Print what a call passes, in the order in which it first passes it."""
+def show(name: str, functions: list[Passed], classes: set[type]) -> None:
+    """Print what a call passes, in the order in which it first passes it, below what calls it."""
     print(f"# {name}")
-    for code in functions:
-        place = Path(code.co_filename).relative_to(PACKAGE)
-        print(f"{place}:{code.co_firstlineno} {code.co_qualname}")
+    for each in functions:
+        line = f"{each.place}:{each.code.co_firstlineno} {each.code.co_qualname}"
+        print("  " * each.depth + line)
     print("makes", ", ".join(sorted(kind.__qualname__ for kind in classes)), end="\n\n")
 
 
@@ -116,27 +158,29 @@ def main() -> None:
         "",
         "Functions of the package that a warm call passes, the files they stand in, and the classes of the package it makes;"
         " the goals in brackets. Comprehensions and lambdas are not counted. The path may differ a little between runs,"
-        " as draws do. `python -m benchmarks.road` writes this page; `--list` prints the functions in order.",
+        " as draws do. `python -m benchmarks.road` writes this page; `--list` prints the functions in order, each below its caller.",
         "",
         "| call | functions | files | classes |",
         "|---|---|---|---|",
     ]
     rooms = ["", "Where the functions stand, by room:", ""]
+    steps = ["", "By the step of the road in which they are first called:", ""]
     with tempfile.TemporaryDirectory() as folder:
         for name, call in calls(Path(folder)).items():
             functions, classes = walk(call)
             if "--list" in sys.argv:
                 show(name, functions, classes)
-            counts = (len(functions), len({code.co_filename for code in functions}), len(classes))
+            counts = (len(functions), len({each.place for each in functions}), len(classes))
             cells = (
                 f"{n}" + (f" ({most})" if most else "")
                 for n, most in zip(counts, GOALS[name], strict=True)
             )
             lines.append(f"| {name} | {' | '.join(cells)} |")
-            places = (Path(code.co_filename).relative_to(PACKAGE).parts[0] for code in functions)
-            most = Counter(places).most_common()
+            most = Counter(each.place.parts[0] for each in functions).most_common()
             rooms.append(f"- {name}: {', '.join(f'{room} {n}' for room, n in most)}")
-    lines += [*rooms, "", REMAINS]
+            order = Counter(each.step for each in functions)  # in the order of the road
+            steps.append(f"- {name}: {', '.join(f'{step} {n}' for step, n in order.items())}")
+    lines += [*rooms, *steps, "", *REMAINS]
     print("\n".join(lines[4:]))
     if "--list" not in sys.argv:
         write("road", lines)
