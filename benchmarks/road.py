@@ -63,8 +63,8 @@ REMAINS = [
     "",
     "- The command line makes a request of some thirty options, opens a file whose lines are cut by a public rule, writes"
     " SQL in which no value can fail, draws exactly, computes an interval and prints a card: 20 to 60 functions each.",
-    "- An estimator checks parameters and the form of a table by scikit-learn's rules before it looks at a value; half of"
-    " the functions of a mean are the exact coins, the noise and the interval.",
+    "- An estimator checks parameters and the form of a table by scikit-learn's rules before it looks at a value; more"
+    " than half of the functions of a mean are its draw: exact coins, noise, values and their interval.",
     "- Two thirds of a logistic regression are its certified root: noise whose digits are revealed, Newton's steps, exact"
     " sums and an enclosure. It is proved step by step, and the functions are the steps of the proofs.",
     "",
