@@ -231,14 +231,15 @@ class PreparedRelease:
 
     def release(self, aggregate: Any) -> Release:
         """Draw the value from an aggregate of the rows; it may leave."""
-        return self._draw(aggregate).release()
+        return self.with_aggregate(aggregate).release()
 
     def study(self, aggregate: Any, seed: int | Sequence[int]) -> Release:
         """Draw the value from a seeded stream: never a release."""
-        return self._draw(aggregate).study(seed)
+        return self.with_aggregate(aggregate).study(seed)
 
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
-    def _draw(self, aggregate: Any) -> PreparedDraw:
+    def with_aggregate(self, aggregate: Any) -> PreparedDraw:
+        """Return the draw from an aggregate; raise where a public number of rows has changed."""
         public = self.statistic.adjacency.count_is_public
         if public and self.statistic.count_of(aggregate) not in (None, self.count):
             raise DataError(_CHANGED)
