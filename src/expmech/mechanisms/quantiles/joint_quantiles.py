@@ -90,12 +90,12 @@ class JointQuantiles(SeveralQuantiles):
 
     @classmethod
     def bounded_range(cls, certificate: Certificate) -> bool:
-        """Tell whether it has: of a mixture over spread values that is not proved."""
+        """Tell whether no values were spread: of a mixture over spread values it is not proved."""
         return bool(certificate.sampler.get("spread", 1) == 1)
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of a bounded range, which a mixture over spread values keeps."""
+        """Return the rho of a bounded range, which a mixture over spread values has, too."""
         return rho_of_bounded_range(epsilon)
 
 

@@ -188,7 +188,7 @@ class RecursiveQuantiles(SeveralQuantiles):
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of as many releases of bounded range as a row takes part in."""
+        """Return the rho of as many draws of bounded range as a row takes part in."""
         depth = depth_of(len(certificate.sampler["levels"]))
         return depth * rho_of_bounded_range(epsilon / depth)
 

@@ -78,7 +78,7 @@ class CellCounts:
 
 
 def draw_subsets(coins: Coins, points: int, size: int, many: int) -> Integers:
-    """Draw ``many`` uniform subsets of so many of the points, one per row."""
+    """Draw ``many`` uniform subsets of ``size`` of the points, one per row."""
     if 2 * size <= points:
         return draw_distinct_sorted(coins, points, size, many)
     left_out = draw_distinct_sorted(coins, points, points - size, many)

@@ -33,6 +33,7 @@ from expmech.core.errors import (
     ParameterTypeError,
     confidential_array,
     validate_choice,
+    validate_flag,
     validate_integer,
 )
 from expmech.core.rounding import float_down
@@ -160,8 +161,6 @@ class TopK(Mechanism):
         labels = None if items is None else Candidates(items)
         if labels is not None and len(labels.labels) != table.size:
             raise ParameterTypeError(f"`items` of {_OWNER} must be as many as the counts.")
-        if not isinstance(one_item_each, bool):
-            raise ParameterTypeError(f"`one_item_each` of {_OWNER} must be True or False.")
         public = TopKTerms(
             count=table.size,
             k=validate_integer(
@@ -171,7 +170,7 @@ class TopK(Mechanism):
                 validate_choice(objective, name="objective", owner=_OWNER, choices=tuple(_METHODS))
             ],
             adjacency=validate_adjacency(adjacency, owner=_OWNER),
-            one_item_each=one_item_each,
+            one_item_each=validate_flag(one_item_each, name="one_item_each", owner=_OWNER),
         )
         return cls(public=public, items=labels, counts=table)
 
@@ -222,7 +221,7 @@ class TopK(Mechanism):
 
     @classmethod
     def verify(cls, certificate: Certificate) -> list[Check]:
-        """Recompute the energy of a count from epsilon, the method and who has how many items."""
+        """Recompute the energy of a count from epsilon, the method and the neighbours."""
         parameters, domain = certificate.sampler, certificate.domain
         count = validate_integer(
             domain["count"], name="count", owner=_OWNER, low=1, high=_MOST_ITEMS
@@ -254,17 +253,17 @@ class TopK(Mechanism):
 
     @classmethod
     def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
-        """Tell whether so many items can be a draw: which ones is not part of a certificate."""
+        """Admit any k items: the list of items is not part of a certificate."""
         return point is not None and point.shape == (certificate.domain["k"],)
 
     @classmethod
     def bounded_range(cls, certificate: Certificate) -> bool:
-        """Tell whether it is one joint draw."""
+        """Tell whether the whole list was one joint draw."""
         return bool(certificate.sampler["method"] == "joint")
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of one draw of bounded range, or of k rounds of epsilon / k."""
+        """Return the rho of one draw of bounded range, or of k rounds of epsilon / k."""
         if cls.bounded_range(certificate):
             return super().rho(certificate, epsilon)
         rounds = int(certificate.domain["k"])
