@@ -26,8 +26,13 @@ from expmech.core.errors import (
 )
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
-from expmech.losses.base import Facts, validate_region, validate_rows
-from expmech.losses.ridge import MOST_ROWS
+from expmech.losses.base import (
+    Facts,
+    validate_count,
+    validate_region,
+    validate_rows,
+    validate_within,
+)
 
 SNAP = 1 << 26
 """Features become multiples of 2^-26: squares and their sums are exact integers."""
@@ -128,13 +133,9 @@ class RowTerms(ABC):
         self.dimension, self._columns = dimension, columns
         self._most, self._slope, self._size = most, slope, size
         self._count = columns.shape[1]
-        if self._count > MOST_ROWS or (self._count == 0 and self.adjacency.count_is_public):
-            raise ParameterError(
-                f"{owner} must be given at most 2^32 rows, and at least one under 'replace'."
-            )
+        self._public_count = validate_count(self._count, self.adjacency, name="rows", owner=owner)
         replace = self.adjacency.count_is_public
         self.sensitivity = most if replace else most / 2
-        self._public_count = self._count if replace else MOST_ROWS
         self._shift = 0.0 if replace else self._count * float(most / 2)
 
     @abstractmethod
@@ -276,14 +277,10 @@ class GeometricMedian(RowTerms):
         )
 
     def validate_domain(self, domain: Domain) -> Region:
-        if not isinstance(domain, Region) or domain.dimension != self.dimension:
-            raise ParameterError(
-                f"`domain` of {_MEDIAN} must be a Box, L1Ball, L2Ball or Simplex of dimension"
-                f" {self.dimension}."
-            )
-        if (domain.lower < self.lower).any() or (domain.upper > self.upper).any():
+        region = validate_region(domain, self.dimension, owner=_MEDIAN)
+        if (region.lower < self.lower).any() or (region.upper > self.upper).any():
             raise ParameterError(f"`domain` of {_MEDIAN} must lie between `lower` and `upper`.")
-        return domain
+        return region
 
     def row_terms(self, y: Floats, rows: slice) -> Floats:
         squares = (y[:, :1] - self._columns[0, rows]) ** 2
@@ -352,7 +349,7 @@ class LinearRisk(RowTerms):
 
     def validate_domain(self, domain: Domain) -> Region:
         owner = type(self).__name__
-        return validate_region(domain, self.dimension, "l2", self.radius, owner=owner)
+        return validate_within(domain, self.dimension, "l2", self.radius, owner=owner)
 
     def row_terms(self, y: Floats, rows: slice) -> Floats:
         return self.find_risk(self._residuals(y, rows))

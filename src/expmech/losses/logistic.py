@@ -20,7 +20,7 @@ from expmech.core.errors import (
 )
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
-from expmech.losses.base import Curvature, Facts, validate_region
+from expmech.losses.base import Curvature, Facts, validate_count, validate_within
 from expmech.losses.convex_losses import (
     BLOCK,
     SNAP,
@@ -33,7 +33,6 @@ from expmech.losses.convex_losses import (
     validate_labels,
 )
 from expmech.losses.logistic_curvature import certify_curvature
-from expmech.losses.ridge import MOST_ROWS
 
 OWNER = "LogisticRisk"
 _ULP = Fraction(1, 1 << 53)
@@ -95,11 +94,9 @@ class LogisticRisk:
             raise ParameterError(f"`labels` of {OWNER} must have one entry per row of `features`.")
         standing = _validate_counts(counts, len(rows))
         self._count, self.dimension = int(standing.sum()), rows.shape[1]
-        if self._count > MOST_ROWS or (self._count == 0 and self.adjacency.count_is_public):
-            raise ParameterError(
-                f"`features` of {OWNER} must have at most 2^32 rows, and at least one under"
-                " 'replace'."
-            )
+        self._public_count = validate_count(
+            self._count, self.adjacency, name="features", owner=OWNER
+        )
         signed = snap_rows(rows) * signs[:, None]
         # Equal rows are counted once with a weight; the loss is the same, and so is its
         # sensitivity.
@@ -114,13 +111,13 @@ class LogisticRisk:
         # the smallest term of a row; the midpoint of its range is B/2 above it
         least = math.log1p(math.exp(-float(self.radius)))
         if self.adjacency.count_is_public:
-            self.sensitivity, self._public_count, self._shift = self.radius, self._count, 0.0
+            self.sensitivity, self._shift = self.radius, 0.0
             self._most = self.radius + Fraction(least) * (1 + Fraction(1, 1 << 40))
             self.minimum = self._count * least * (1.0 - 2.0**-40)
         else:
             # The middle of a row's range is taken off each term: a row more moves the loss by half
             # the range, and the shift of all points alike leaves the law as it is.
-            self.sensitivity, self._public_count = self.radius / 2, MOST_ROWS
+            self.sensitivity = self.radius / 2
             self._shift = self._count * (float(self.radius) / 2.0 + least)
             self._most = self.radius / 2
             self.minimum = -float_up(self._public_count * self.radius / 2)
@@ -237,7 +234,7 @@ class LogisticRisk:
 
     def _validate_domain(self, domain: Domain) -> Region:
         """Return the domain; raise unless ``|y|_2 <= radius`` on it."""
-        return validate_region(domain, self.dimension, "l2", self.radius, owner=OWNER)
+        return validate_within(domain, self.dimension, "l2", self.radius, owner=OWNER)
 
 
 def _validate_counts(counts: Any, rows: int) -> Integers:

@@ -20,9 +20,9 @@ from expmech.core.coins import UNITS_PER_NAT, Coins, FactoryState, LinearFactory
 from expmech.core.coins.factory import HEADS, RUNNING
 from expmech.core.errors import (
     ParameterError,
-    ParameterTypeError,
     UnsupportedError,
     validate_choice,
+    validate_flag,
     validate_fraction,
     validate_vector,
 )
@@ -291,11 +291,7 @@ class ConfAtomPerfect(AtomSampler):
             if center is None
             else validate_vector(center, name="center", owner="ConfAtomPerfect", confidential=True)
         )
-        if not isinstance(factory, bool):
-            raise ParameterTypeError(
-                f"`factory` of ConfAtomPerfect must be True or False; got {factory!r}."
-            )
-        self.factory = factory
+        self.factory = validate_flag(factory, name="factory", owner="ConfAtomPerfect")
         self._take_location(location)
 
     def _take_location(self, location: str) -> None:

@@ -20,6 +20,7 @@ from expmech.core.errors import (
     ParameterTypeError,
     UnsupportedError,
     validate_choice,
+    validate_flag,
     validate_fraction,
     validate_integer,
     validate_positive,
@@ -276,8 +277,7 @@ class Metropolis(Sampler):
         beta: float | None = None,
         ergodicity: Ergodicity | None = None,
     ) -> None:
-        if not isinstance(pure, bool):
-            raise ParameterTypeError(f"`pure` of Metropolis must be True or False; got {pure!r}.")
+        pure = validate_flag(pure, name="pure", owner="Metropolis")
         if (delta is not None) + (steps is not None) + pure != 1:
             raise ParameterError(
                 f"Metropolis takes exactly one of `delta`, `steps` and `pure=True`; got {delta!r},"

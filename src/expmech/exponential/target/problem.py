@@ -41,6 +41,7 @@ from expmech.losses.base import (
     Loss,
     facts_of,
     validate_declared,
+    validate_function,
 )
 
 OWNER = "ExponentialMechanism"
@@ -239,12 +240,8 @@ class Checks:
 
     def function(self, name: str) -> Any:
         """Return the function declared under ``name``, or the loss's own; None if there is none."""
-        given: object = self.given.get(name)
-        function = getattr(self.known, name) if given is None else given
-        if function is not None and not callable(function):
-            kind = type(function).__name__
-            raise ParameterTypeError(f"`{name}` of {OWNER} must be a function; got {kind}.")
-        return function
+        stated = self._stated(name)
+        return None if stated is None else validate_function(stated, name=name, owner=OWNER)
 
 
 def validate_curvature(curvature: object, dimension: int) -> Curvature:
