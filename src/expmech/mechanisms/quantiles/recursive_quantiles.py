@@ -16,9 +16,8 @@ from expmech.core.arrays import Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_down, float_up
-from expmech.mechanisms.quantiles.base import SeveralQuantiles
+from expmech.mechanisms.quantiles.base import CellCounts, SeveralQuantiles
 from expmech.mechanisms.quantiles.draw import JointDraw
-from expmech.mechanisms.quantiles.spread import CellCounts
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
 from expmech.theory.concentrated import rho_of_bounded_range
 
