@@ -23,7 +23,7 @@ WHOLE = {
     "failure": Setting(low=3, high=12, start=6),
     "people": Setting(low=2, high=30, start=10),
 }
-"""RawRows numbers that no question changes: seeds, the attacker's prior in percent, the composition
+"""Whole numbers that no question changes: seeds, the attacker's prior in percent, the composition
 of many releases with its delta of ten to minus ``failure``, and the rows of the paper's chain."""
 
 DECIMAL = {

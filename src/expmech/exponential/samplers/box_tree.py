@@ -162,18 +162,12 @@ def forecast_slow_loss(ordinary: Forecast) -> Forecast:
 
 def forecast_own_bounds(bits: int, dimension: int, *, exact: bool, least: float) -> Forecast:
     """Forecast a tree with the loss's own bounds; only exact ones have a public limit."""
-    worst = 2 * LOT + _LEVELS * bits * dimension if exact else None
-    return _between(least, worst, dimension)
-
-
-def _between(best: float, worst: float | None, dimension: int) -> Forecast:
-    if worst is None:
-        typical = 4.0 * LOT * dimension
-        most: tuple[float | None, float | None] = (None, None)
-    else:
-        typical, most = math.sqrt(LOT * worst), (worst, 2.0 * worst)
+    worst, most, typical = None, None, 4.0 * LOT * dimension
+    if exact:
+        worst = 2 * LOT + _LEVELS * bits * dimension
+        most, typical = 2.0 * worst, math.sqrt(LOT * worst)
     return Forecast(
-        expected=(best, most[0]), nearly_all=(best, most[1]), typical=typical, calls=_calls(typical)
+        expected=(least, worst), nearly_all=(least, most), typical=typical, calls=_calls(typical)
     )
 
 
@@ -408,11 +402,6 @@ class BoxTreeChain(PointChain):
     def _weigh(self, cells: Cells) -> Tree:
         return weigh(cells, self.target.units_per_nat)
 
-    def _lot(self, n_cells: int, *, many: bool) -> int:
-        if self.batch is not None:
-            return self.batch
-        return max(LOT, n_cells if many else n_cells // _GROWTH)
-
     def _worth_refining(self, cells: Cells, copies: int) -> Integers:
         """Return the cells whose mass is probably too large by more than the normaliser.
 
@@ -432,7 +421,8 @@ class BoxTreeChain(PointChain):
             cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack)
         )
         worth = gain * copies > normaliser * (_CELL_COST if many else 1)
-        return _largest(np.where(worth, gain, 0.0), self._lot(len(cells), many=many))
+        lot = self.batch or max(LOT, len(cells) if many else len(cells) // _GROWTH)
+        return _largest(np.where(worth, gain, 0.0), lot)
 
     def _refine_cells(self, cells: Cells, chosen: Integers) -> Cells:
         if not chosen.size or cells.bytes * _WORKING_COPIES >= self.memory:

@@ -142,13 +142,6 @@ class Ergodicity:
 Convergence = Minorisation | Ergodicity
 
 
-def convergence_of(parameters: Mapping[str, Any]) -> Convergence:
-    """Return the convergence that a certificate names."""
-    if "ergodicity" in parameters:
-        return Ergodicity(**parameters["ergodicity"])
-    return Minorisation(parameters["log_beta"])
-
-
 @dataclass(frozen=True)
 class MetropolisState(PointState):
     """Where each copy is, and its energy there."""
@@ -380,8 +373,12 @@ class Metropolis(Sampler):
         """Recompute delta from steps and beta, or the steps that a pure guarantee needs."""
         parameters = claims.parameters
         checks = [self.verify_timing(claims), _verify_terms(parameters)]
-        speed, steps = convergence_of(parameters), parameters["steps"]
-        expected = 0.0
+        speed: Convergence
+        if "ergodicity" in parameters:
+            speed = Ergodicity(**parameters["ergodicity"])
+        else:
+            speed = Minorisation(parameters["log_beta"])
+        steps, expected = parameters["steps"], 0.0
         if self.pure and isinstance(speed, Minorisation):
             if self._earlier:
                 needed = _earlier_steps(speed, parameters["energy_range"], claims.domain.log_size)
