@@ -81,12 +81,12 @@ class CellBounds:
         return slopes if self.base_slopes is None else slopes + self.base_slopes
 
     def evaluate(self, indices: Indices) -> tuple[Energies, Floats]:
-        """Return energies of points and their gradients in units a lattice step (or no columns)."""
+        """Return energies of points, and gradients in units per lattice step (or no columns)."""
         energies = self.target.energy(indices)
         return energies, self.find_slopes(indices)
 
     def find_slopes(self, indices: Indices) -> Floats:
-        """Return the gradients at points in units a lattice step (or no columns)."""
+        """Return the gradients at points in units per lattice step (or no columns)."""
         if self.gradient is None:
             return np.empty((len(indices), 0))
         gradients = np.asarray(self.gradient(self.target.domain.points(indices)))

@@ -138,7 +138,7 @@ _LEAST_SHARE, _MOST_SHARE = 2.0**-30, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Tilt:
-    """The first coordinate of u is from 0 to below ``last``, and adds ``slope`` units a step."""
+    """The first coordinate of u is from 0 to below ``last``, and adds ``slope`` units per step."""
 
     slope: int
     last: int

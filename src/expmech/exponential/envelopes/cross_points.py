@@ -79,7 +79,7 @@ class Landscape:
         return self.scale_slopes(self.bounds.find_slopes(self.locate(points)))
 
     def scale_slopes(self, slopes: Floats) -> Floats:
-        """Return slopes in units a lattice step as nats over the whole side of the cube."""
+        """Return slopes in units per lattice step as nats over the whole side of the cube."""
         return np.asarray(slopes * (self.bounds.box.points_per_axis / self._unit))
 
     @property

@@ -188,9 +188,9 @@ def _flat_cells(slopes: Sequence[float], log_most: float) -> float:
 def _flat_drop(slopes: Sequence[float], log_most: float) -> float:
     """Return how many nats below a flat loss the bounds of N equal cells end: log N.
 
-    Then the mass the bounds add, a factor exp of that, is worth one evaluation a cell. Where memory
-    allows fewer cells the bounds stay lower. An axis whose slope is smaller than the others' is cut
-    less often.
+    Then the mass the bounds add, a factor exp of that, is worth one evaluation per cell. Where
+    memory allows fewer cells the bounds stay lower. An axis whose slope is smaller than the others'
+    is cut less often.
     """
     low, high = 0.0, sum(slopes) / 2
     while high - low > 1e-9 * (1.0 + high):

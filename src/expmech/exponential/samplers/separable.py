@@ -359,7 +359,7 @@ def validate_separable(target: Target) -> Grid:
     if growth is not None and target.integer is None:
         rise = target.eta * target.units_per_nat * growth.rates * (1.0 - _SAFE)
         if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT * target.units_per_nat)).any():
-            flat = "this one's energy rises by less than one unit a lattice step"
+            flat = "this one's energy rises by less than one unit per lattice step"
             raise UnsupportedError(_UNSUPPORTED.format(flat))
     return domain
 

@@ -150,7 +150,7 @@ class Checks:
             raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {stated!r}.")
         if self.given.get("lipschitz") is not None:
             self.assumptions.append(
-                "declared by the caller: the loss has the Lipschitz constants `lipschitz`, one a"
+                "declared by the caller: the loss has the Lipschitz constants `lipschitz`, one per"
                 " coordinate"
             )
         return slopes

@@ -407,7 +407,7 @@ _LOTS = 4, 4096  # fewest and most skips drawn at a time
 
 
 class PeelingDraw:
-    """Draw k items, each by permute-and-flip among those left, ``units`` of energy a count.
+    """Draw k items, each by permute-and-flip among those left, ``units`` of energy per count.
 
     Items sorted by count fall into buckets by their energy, [b, b + 1) nats. Only few of a
     bucket's coins win, so it is walked in geometric skips: an item is visited with probability
