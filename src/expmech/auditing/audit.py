@@ -298,7 +298,7 @@ class _Source:
     order: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def draw(self, pair: Pair, number: int) -> tuple[Outputs, Outputs]:
-        """Draw so many outputs on either data set."""
+        """Draw ``number`` outputs on either data set."""
         self.used += number
         sides: tuple[list[Any], list[Any]] = ([], [])
         if not self.interleave:

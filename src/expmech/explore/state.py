@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from expmech.core.errors import ParameterError, validate_choice, validate_integer
 from expmech.explore.questions import QUESTIONS, Question, Setting
+from expmech.explore.questions.base import QuestionState
 from expmech.ledger import exact_amount
 from expmech.ledger.amounts import show_amount
 
@@ -38,17 +39,9 @@ _FURTHEST = 1e6  # bounds on the bounds
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class State(QuestionState):
     """Every control of the page."""
 
-    question: str
-    method: str
-    rows: int
-    size: int
-    lower: float
-    upper: float
-    epsilon: Fraction
-    data: int
     seed: int
     prior: int
     releases: int

@@ -18,9 +18,7 @@ from expmech.domains.base import Cover
 from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 
 _INFLATE = 2.0**-45  # covers every float64 rounding of a sum of a million products
-_GRADIENT_ERROR = (
-    2.0**-30
-)  # of the largest entry: the accuracy of a gradient that does not declare its own
+_GRADIENT_ERROR = 2.0**-30  # of the largest entry, of a gradient that does not declare its own
 _OFF_DOMAIN = (
     "BoxTree needs a Box, L1Ball, L2Ball or Product; got {}. Use Rejection, or Tabulated on a small"
     " lattice."
@@ -30,7 +28,7 @@ _NO_BOUND = (
     " with a `gradient(points)`, or a `lower_bound(lower, upper)`; this one declares none. Declare"
     " one, or use Rejection."
 )
-_BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number a box; it did not."
+_BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number per box; it did not."
 _BAD_GRADIENT = (
     "`gradient` of a loss must return finite float64 numbers, one row per point; it did not."
 )
@@ -43,7 +41,7 @@ class CellBounds:
     Attributes
     ----------
     slopes
-        How much the energy may change a lattice step along each axis, in units; None without
+        How much the energy may change per lattice step along each axis, in units; None without
         Lipschitz constants.
     fuzz
         Lattice steps by which float64 coordinates of two points may be further apart than their
@@ -53,8 +51,8 @@ class CellBounds:
     loss_error
         ``eta u`` in units.
     base_slopes
-        How much the energy of a Lipschitz base measure may change a lattice step; None where the
-        bounds are those of the loss alone.
+        How much the energy of a Lipschitz base measure may change per lattice step; None where
+        the bounds are those of the loss alone.
     """
 
     target: Target
@@ -223,7 +221,7 @@ def _for_columns(values: Floats, cover: Cover) -> Floats:
 
 
 def _base_slopes(target: Target, cover: Cover) -> tuple[Floats | None, float]:
-    """Return what a Lipschitz base measure may change a lattice step and err by, in units."""
+    """Return what a Lipschitz base measure may change per lattice step, and its error, in units."""
     measure = target.measure
     slopes = None if measure is None else measure.base.slopes(cover.box.dimension)
     if measure is None or slopes is None:

@@ -74,7 +74,7 @@ class PointChain(ABC):
         return self.target.domain.values(state.indices)
 
     def for_many(self, size: int) -> PointChain:
-        """Return the chain that makes so many draws: of the same law, perhaps with less work."""
+        """Return the chain for ``size`` draws: one of the same law, perhaps with less work."""
         return self
 
 

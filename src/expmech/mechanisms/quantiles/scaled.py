@@ -132,7 +132,7 @@ def exponential(nats: Fraction) -> Scaled:
 
 @lru_cache(maxsize=64)
 def _powers(rate: Fraction, many: int) -> Scaled:
-    """Return ``exp(rate * digit)`` for so many digits."""
+    """Return ``exp(rate * digit)`` for the digits below ``many``."""
     return concatenate(*(exponential(rate * digit) for digit in range(many)))
 
 
