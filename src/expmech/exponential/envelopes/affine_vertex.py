@@ -71,8 +71,9 @@ def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
         if optimum is None:
             return None
         rows, zero = _find_active(matrix, vector, optimum)
-    if not _is_vertex(optimum, rows, zero):
-        return None
+    finite = np.isfinite(np.append(optimum.weights, optimum.level)).all()
+    if not finite or not len(rows) or len(rows) != len(zero) - zero.sum():
+        return None  # the rows do not determine the coordinates that are not zero
     active = optimum.weights[rows]
     return Vertex(
         rows=tuple(rows.tolist()),
@@ -118,13 +119,6 @@ def _find_active(matrix: Floats, vector: Floats, optimum: _Optimum) -> tuple[Int
     )
     zero = np.abs(optimum.point) < 1.0 - np.abs(drift) / optimum.steepness
     return rows, zero
-
-
-def _is_vertex(optimum: _Optimum, rows: Integers, zero: Flags) -> bool:
-    """Whether the rows determine the coordinates that are not zero, all numbers being finite."""
-    if not len(rows) or len(rows) != len(zero) - zero.sum():
-        return False
-    return bool(np.isfinite(np.append(optimum.weights, optimum.level)).all())
 
 
 def _solve_program(matrix: Floats, vector: Floats) -> tuple[Floats, Floats]:

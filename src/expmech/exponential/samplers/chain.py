@@ -121,6 +121,14 @@ class FixedChain(PointChain):
         """Number of proposals of every copy."""
 
 
+def flip(coins: Coins, probability: Fraction, size: int) -> Flags:
+    """Flip coins of a rational probability, exactly."""
+    zeros = np.zeros(size, dtype=np.int64)
+    return coins.bernoulli_exp(
+        zeros, numerator=probability.numerator, denominator=probability.denominator
+    )
+
+
 LOT = 1 << 14
 """Rounds of a constant number that are evaluated together."""
 

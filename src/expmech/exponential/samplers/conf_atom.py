@@ -38,7 +38,7 @@ from expmech.exponential.samplers.atom import (
     weight_for,
 )
 from expmech.exponential.samplers.base import SamplerTerms
-from expmech.exponential.samplers.chain import CountingChain, join, select
+from expmech.exponential.samplers.chain import CountingChain, flip, join, select
 from expmech.exponential.target import SMALL_TABLE, Target
 
 A = TypeVar("A", bound=AtomState)
@@ -110,9 +110,7 @@ class FactoryChain(AtomChain, CountingChain):
         outer = np.flatnonzero(state.phase == OUTER)
         if outer.size:
             # with probability beta this is step M: release a lattice point, restart at ATOM
-            zeros = np.zeros(outer.size, dtype=np.int64)
-            numerator, denominator = self.beta.as_integer_ratio()
-            last = coins.bernoulli_exp(zeros, numerator=numerator, denominator=denominator)
+            last = flip(coins, self.beta, outer.size)
             done[outer[last]] = ~at_atom[outer[last]]
             begun = outer[~last]
             phase[begun], height[begun], level[begun] = FLIPPING, 1, 0

@@ -29,7 +29,14 @@ from expmech.domains import Grid, Indices
 from expmech.exponential.envelopes import BoundEnvelope, ProductLaplace, ReentryLaw, Uniform
 from expmech.exponential.envelopes.uniform import tightest_uniform, uniform_gap
 from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
-from expmech.exponential.samplers.chain import LOT, PointChain, PointState, RoundsChain, unstarted
+from expmech.exponential.samplers.chain import (
+    LOT,
+    PointChain,
+    PointState,
+    RoundsChain,
+    flip,
+    unstarted,
+)
 from expmech.exponential.samplers.rejection import VIOLATION, propose_evenly
 from expmech.exponential.samplers.separable import term_energies
 from expmech.exponential.target import LEAST_SLOPE, SMALL_TABLE, Target
@@ -83,11 +90,7 @@ class PadChain(PointChain):
         size = len(state.proposals)
         proposed, accepted = propose_evenly(self.target, self.envelope, coins, size)
         # both coins are flipped at every proposal, so that the clock does not tell which is heeded
-        over = coins.bernoulli_exp(
-            np.zeros(size, dtype=np.int64),
-            numerator=self.floor.numerator,
-            denominator=self.floor.denominator,
-        )
+        over = flip(coins, self.floor, size)
         at_once = coins.bernoulli(np.full(size, self._share), lambda _, more: self.share(more))
         taken, done = _take_or_wait(state.waiting, accepted, over, at_once)
         indices = np.where(taken[:, None], proposed, state.indices)
