@@ -161,10 +161,10 @@ def fit_cross(promised: TangentBound, bounds: CellBounds, slack: fmpq) -> Fitted
 
 def _combine(plus: list[list[fmpq]], minus: list[list[fmpq]], sign: int) -> list[list[fmpq]]:
     """Return half of the sums of rows, or of their differences."""
-    combined = []
-    for first, second in zip(plus, minus, strict=True):
-        combined.append([(a + sign * b) / 2 for a, b in zip(first, second, strict=True)])
-    return combined
+    return [
+        [(a + sign * b) / 2 for a, b in zip(first, second, strict=True)]
+        for first, second in zip(plus, minus, strict=True)
+    ]
 
 
 def _take(rows: list[list[fmpq]], columns: tuple[int, ...]) -> fmpq_mat:
