@@ -335,7 +335,7 @@ def _find_event(
 
 
 def _search_all(histories: list[_History], claim: Claim, left: int, sharpen: bool) -> None:
-    """Search against the claim; against less where nothing speaks against it, or more if asked."""
+    """Search for evidence against the claim, then against smaller ones; if asked, larger first."""
     aims = [claim.epsilon, claim.epsilon / 2, claim.epsilon / 4, 0.0]
     if sharpen:
         aims = [claim.epsilon + 0.5 * j for j in range(12, 0, -1)] + aims

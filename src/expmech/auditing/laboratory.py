@@ -207,7 +207,7 @@ class Laboratory:
         return self._largest_log_ratio(self.limits)
 
     def _largest_log_ratio(self, laws: Floats) -> float:
-        """Return the largest of neighbours' laws, one law per data set."""
+        """Return the largest |log ratio| of the laws of two neighbours; one law per data set."""
         ranges = [log_ratio_range(laws[one], laws[other]) for one, other in self.pairs]
         return float(np.abs(ranges).max())
 
@@ -528,7 +528,7 @@ def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Floats:
 
 
 def _validate_matrix(matrix: Any, points: int) -> Floats:
-    """Return a caller's matrix; raise unless it is one of transitions."""
+    """Return a caller's matrix; raise unless it is a transition matrix."""
     transitions = np.asarray(matrix, dtype=np.float64)
     square = transitions.ndim == 2 and transitions.shape[0] == transitions.shape[1]
     if (
@@ -548,7 +548,7 @@ def _validate_matrix(matrix: Any, points: int) -> Floats:
 
 
 def _invariant(matrix: Floats) -> Floats:
-    """Return the law that a matrix leaves as it is; one of them where there are several."""
+    """Return a law that is invariant under the matrix."""
     balance = matrix.T - np.eye(len(matrix))
     balance[-1] = 1.0  # the sum of the law, in the place of an equation that follows from the rest
     last = np.zeros(len(matrix))

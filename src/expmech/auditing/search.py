@@ -72,7 +72,7 @@ def search(first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent | None
 
 
 def judge(event: Event, first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent:
-    """Return an event with what earlier draws say of it."""
+    """Return an event with its shares of earlier draws and its expected gain."""
     p, q = float(event.holds(first).mean()), float(event.holds(second).mean())
     return _candidate(event, p, q, min(len(first), len(second)), rule)
 

@@ -18,7 +18,7 @@ from expmech.domains import Domain, Region
 
 NO_NAN = "no row holds nan, which this loss refuses"
 MOST_ROWS = 1 << 32
-"""Rows there may be: what a bound that must be public uses where their number is not."""
+"""The most rows there may be; a public bound uses it where their number is confidential."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +219,7 @@ class Facts:
     assumptions: tuple[str, ...] = ()
 
     def __new__(cls, **facts: Any) -> Self:
-        """Refuse names that are no facts, with the nearest that is one."""
+        """Refuse unknown names, and suggest the nearest fact."""
         for name in facts:
             if name not in cls.__dataclass_fields__:
                 raise ParameterError(_no_such_fact(name, "Facts"))

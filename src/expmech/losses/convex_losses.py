@@ -299,7 +299,7 @@ class GeometricMedian(RowTerms):
 
 
 def _diagonal(lower: list[float], upper: list[float]) -> Fraction:
-    """Return a number at least ``|upper - lower|``, and within 2^-60 of it."""
+    """Return ``|upper - lower|``, rounded up by less than 2^-60."""
     ends = zip(lower, upper, strict=True)
     square = sum(((Fraction(up) - Fraction(low)) ** 2 for low, up in ends), Fraction(0))
     # the root of an integer, rounded up: numerator times denominator is a square of the quotient

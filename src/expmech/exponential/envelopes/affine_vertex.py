@@ -60,7 +60,7 @@ class _Optimum:
 
 
 def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
-    """Return the vertex; None where the ball holds the zero, or where there is no clear one."""
+    """Return the vertex; None where the ball holds the zero, or no vertex is clear."""
     size = max(np.abs(form.matrix).max() * ball.radius, np.abs(form.vector).max())
     if not size:
         return None
@@ -391,7 +391,7 @@ class BoundVertex(RoundedImage, FittedVertex):
         return mass + self.map.log_determinant()
 
     def _refusal(self, weight: int) -> float:
-        """Return ``1 - exp(-rate)``: the probability that a geometric variable of it is 0."""
+        """Return ``1 - exp(-rate)``: the probability that a geometric number of this rate is 0."""
         return -math.expm1(-float(self._rate(weight)))
 
     def _rate(self, weight: int) -> Fraction:

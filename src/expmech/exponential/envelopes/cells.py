@@ -68,7 +68,7 @@ class CellBounds:
 
     @property
     def box(self) -> Box:
-        """The box whose points the first columns are."""
+        """The box whose lattice the first columns of an index refer to."""
         return self.cover.box
 
     @property
@@ -285,7 +285,7 @@ def join(parts: Sequence[Cells]) -> Cells:
 
 
 def whole(bounds: CellBounds) -> Cells:
-    """Return the cells that cover the domain, a box for each candidate, seen at their middles."""
+    """Return the cells that cover the domain, one box per candidate, evaluated in the middle."""
     low, bits = bounds.cover.low, bounds.cover.bits
     cell = Cells(
         low=low,

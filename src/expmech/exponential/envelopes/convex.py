@@ -197,7 +197,7 @@ class Convex(Envelope):
             )
 
     def forecast(self, target: Target) -> Forecast:
-        """About what the third derivative costs; never much more than uniform proposals."""
+        """Forecast what the third derivative costs; never much more than uniform proposals."""
         self.validate(target)
         steepness, p = _steepness(target), target.domain.dimension
         usual = 0.8 + 3.3 * p / steepness

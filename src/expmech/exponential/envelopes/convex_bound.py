@@ -117,7 +117,7 @@ def _push_in_box(
 def _push_in_ball(
     gradient: list[fmpq], center: list[fmpq], domain: NormBall, eta: fmpq, *, tilted: bool
 ) -> _Push:
-    """Turn the push against the sphere into curvature, or half of it, the other half the tilt."""
+    """Turn the push against the sphere into curvature, or one half of it and the other to tilt."""
     # about zero the sphere is equally far in all directions: there is nothing to push against
     if not any(center):
         return _Push(pull=fmpq(0), gained=fmpq(0), tilt=[fmpq(0)] * len(center), least=fmpq(0))
@@ -139,7 +139,7 @@ def _push_in_ball(
 
 
 def _bound_linear(slopes: rationals.Vector, error: fmpq, sides: list[tuple[fmpq, fmpq]]) -> fmpq:
-    """Return the least that a linear function with about these slopes takes between the ends."""
+    """Bound a linear function with about these slopes from below, between the ends."""
     least = fmpq(0)
     for slope, (low, up) in zip(slopes, sides, strict=True):
         least += min(slope * low, slope * up) - error * max(abs(low), abs(up))

@@ -133,7 +133,7 @@ def log_usual_uniform(target: Target) -> float:
 
 
 def _spread(target: Target, count: int) -> list[float]:
-    """Return the mean distance of coordinates from their middle, in that of a box; public."""
+    """Return the mean distance of coordinates from their middle, over that of a box; public."""
     domain = target.domain
     if target.box is not None or not isinstance(domain, Region):
         return [1.0] * count

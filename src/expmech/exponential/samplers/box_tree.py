@@ -304,7 +304,7 @@ class BoxTreeState(PointState):
 
 @dataclass(frozen=True, eq=False)
 class BoxTreeChain(PointChain):
-    """Refine the tree, propose from it, and again."""
+    """Refine the tree and propose from it, in turn."""
 
     target: Target
     bounds: CellBounds
@@ -456,7 +456,7 @@ class TreeStream(MemorylessChain):
         return self.chain.target
 
     def first_lot(self, size: int) -> int:
-        """Return as many as are probably needed, or what is worked on together."""
+        """Return about as many as are missing, within sizes that are worked on together."""
         return max(LOT, min(_STREAM, self.missing + self.missing // _SPARE))
 
     def next_lot(self, lot: int) -> int:

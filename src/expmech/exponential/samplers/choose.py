@@ -130,7 +130,7 @@ def _note(
     chosen: Option | None,
     requirement: TimingRequirement,
 ) -> str | None:
-    """Say where `auto` chose constant time by itself, and what a study takes instead."""
+    """Say so where `auto` chose constant time by itself, and name what a study takes instead."""
     if requirement.timing != AUTO or chosen is None or chosen.timing != CONSTANT:
         return None
     studied, _ = _choose(target, options, replace(requirement, timing=UNPROTECTED))

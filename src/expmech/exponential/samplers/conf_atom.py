@@ -293,7 +293,7 @@ class ConfAtomPerfect(AtomSampler):
         self._take_location(location)
 
     def _take_location(self, location: str) -> None:
-        """Store where the atom lies; raise where that does not fit the rest."""
+        """Store where the atom lies; raise where other parameters contradict it."""
         self.location = validate_choice(
             location, name="location", owner="ConfAtomPerfect", choices=LOCATIONS
         )

@@ -146,7 +146,7 @@ class ConstantMixture(Sampler):
 
     @property
     def timing(self) -> str:  # type: ignore[override]
-        """That of f's sampler; the coin makes a constant number random, with a public law."""
+        """The class of f's sampler; the coin makes a constant number random, with a public law."""
         return DATA_INDEPENDENT if self.sampler.timing == CONSTANT else self.sampler.timing
 
     def reserve(self, epsilon: Fraction) -> Fraction:

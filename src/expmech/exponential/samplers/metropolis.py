@@ -187,7 +187,7 @@ _MOST_STEPS = 1 << 40
 _ROUNDING = 1 << 11  # units that rounding energies may add to epsilon
 
 MOST_STEPS = 5e5
-"""What `auto` regards as affordable for steps, which go one by one."""
+"""Steps that `auto` regards as affordable: they are made one by one."""
 
 MOST_RUN = 1 << 30
 """Steps beyond which a chain is refused instead of being left to run for weeks."""
@@ -289,7 +289,7 @@ class Metropolis(Sampler):
         self._earlier = False  # the rule of certificates that state no tolerance
 
     def reserve(self, epsilon: Fraction) -> Fraction:
-        """Return what a bounded range needs for the factor within which a pure law is of f."""
+        """Return what a pure law reserves for the factor within which it equals f."""
         if not self.pure:
             return Fraction(0)
         # The law is within a public factor of f at every point; twice its logarithm comes off
@@ -507,7 +507,7 @@ def _verify_terms(parameters: Mapping[str, Any]) -> Check:
 
 
 def _choose_kernel(kernel: Kernel | None, proposal: str | None, rate: float | None) -> Kernel:
-    """Return the kernel given, or that of a name; raise where both are."""
+    """Return the given kernel, or the one that `proposal` names; raise where both are given."""
     if kernel is None:
         named = validate_choice(
             proposal or "uniform", name="proposal", owner="Metropolis", choices=PROPOSALS

@@ -159,7 +159,7 @@ class RandomAtomPerfect(AtomSampler):
         self._take_laws(proposal, kernel, rate, reentry)
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters; of the points, how many there are."""
+        """Return the parameters, with the number of points in the place of the points."""
         return super().describe() | {"points": len(self.points)}
 
     @classmethod

@@ -404,7 +404,7 @@ class ConfAtomAndRuntimePerfect(Sampler):
 
     @property
     def rounded_terms(self) -> int:
-        """One, or one per coordinate that is padded separately and one more."""
+        """One; one more than the largest number of coordinates that are padded separately."""
         return 1 + MOST_TERMS if self.mode == "pad" else 1
 
     def _proposal(self, target: Target) -> str:

@@ -303,7 +303,7 @@ class Separable(Sampler):
 
     @property
     def rounded_terms(self) -> int:
-        """One per coordinate, for as many as there may be, and one."""
+        """One more than the largest number of coordinates."""
         return 1 + MOST_COORDINATES
 
     def validate_base(self, target: Target) -> None:
@@ -340,7 +340,7 @@ class Separable(Sampler):
         return SeparableChain(target, points, center, slopes, offsets)
 
     def forecast(self, target: Target) -> Forecast:
-        """One to about 2.4 proposals per coordinate where growth is declared; else a tree each."""
+        """Forecast 1 to about 2.4 proposals per coordinate with growth, else one tree for each."""
         domain, growth = validate_separable(target), target.problem.growth
         if growth is None:
             return _forecast_trees(target, domain)

@@ -87,7 +87,7 @@ class Checks:
         return most
 
     def evaluation_seconds(self) -> float | None:
-        """Return what one evaluation takes; a forecast goes by it, the guarantee does not."""
+        """Return the seconds of one evaluation, for forecasts; no guarantee rests on them."""
         stated = self._stated("evaluation_seconds")
         if stated is None:
             return None
@@ -304,7 +304,7 @@ def _plain(fact: Any) -> Any:
 
 
 def _public_facts(known: Facts) -> list[Any]:
-    """Return the public facts, and which facts there are of those that depend on the data."""
+    """Return the public facts, and which of the facts that depend on the data are known."""
     return [
         *(_plain(getattr(known, name)) for name in _PUBLIC),
         *(getattr(known, name) is None for name in _OF_DATA),
@@ -373,7 +373,7 @@ class Problem:
 
     @property
     def public_key(self) -> tuple[Any, ...]:
-        """All that is public about the problem, to find what was computed of an equal one."""
+        """All that is public about the problem: equal keys share what was computed."""
         growth, form, affine = self.growth, self.integer_form, self.affine
         named = ("gradient", "gradient_error", "find_curvature", *_OF_DATA[-3:])
         return (

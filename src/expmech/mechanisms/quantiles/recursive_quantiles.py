@@ -41,7 +41,7 @@ class LevelNode:
 
     @property
     def widest(self) -> int:
-        """The wider side of the level; over ``end - start`` it is D of a row more or less."""
+        """The wider side of the level; divided by ``end - start`` it is D under add-remove."""
         return max(self.at - self.start, self.end - self.at)
 
 

@@ -49,7 +49,7 @@ from expmech.theory.concentrated import rho_of_pure
 
 _OWNER, _KIND = "TopK", "Items"
 _METHODS = {"worst": "joint", "mean": "peeling"}
-"""The method for each objective: what is to be small, the error of the worst place or the mean."""
+"""The method for each objective: a small error of the worst place, or on average."""
 _MOST_ITEMS, _MOST_PLACES = 1 << 26, 1000
 _ONE_EACH = "each person has at most one item, as the caller declares"
 _AT_MOST_ONE = "a person adds at most 1 to the count of each item, as the caller declares"
