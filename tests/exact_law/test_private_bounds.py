@@ -21,6 +21,7 @@ from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import DataError, ParameterError
 from expmech.ledger.verification import rho_of, verify_certificate, verify_value
 from expmech.mechanisms.bounds import NOWHERE, Magnitudes, PrivateBounds, private_bounds, rule
+from expmech.mechanisms.bounds.grid import LARGEST
 from expmech.tables.aggregates import MagnitudesOf
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.release import release
@@ -209,6 +210,16 @@ def test_places_are_exact_in_memory_and_in_an_engine() -> None:
             place = 2098 * 64 + (int(math.copysign(steps, value)) if size else 0)
         by_place[place] = by_place.get(place, 0) + 1
     assert counts == by_place
+
+
+def test_bounds_may_reach_over_all_sizes_of_one_sign() -> None:
+    for values in ([1.5] * 400 + [np.inf] * 400, [5e-324] * 400 + [1e308] * 400):
+        for sign in (1.0, -1.0):
+            column = PrivateBounds.from_values(sign * np.array(values))
+            ends = sorted(map(abs, column.study(epsilon=1.0, seed=1).value))
+            assert ends == [0.0, LARGEST]
+    wide = rule.level(3000, np.array([1e-3]))  # nearly normal, of variance 6000
+    assert wide == pytest.approx(3.0902 * 6000**0.5, rel=0.002)
 
 
 def test_levels_hold_for_discrete_noise() -> None:

@@ -38,14 +38,21 @@ Levels = tuple[Floats, ...]
 
 
 def tail(width: int, at: Floats) -> Floats:
-    """Return the probability that ``width`` Laplace numbers of scale 1 add up to ``at`` or more."""
-    total = np.zeros_like(at)
-    term = np.ones_like(at)
+    """Return the probability that ``width`` Laplace numbers of scale 1 add up to ``at`` or more.
+
+    Bounds from the least to the largest numbers are thousands of cells wide, so nothing on the way
+    may be beyond float64: shares are quotients of whole numbers, and terms are probabilities.
+    """
+    shares, share, choices = list[float](), 0, 1
+    for r in range(width):
+        share += choices << (width - r)
+        shares.append(share / (1 << 2 * width))
+        choices = choices * (width + r) // (r + 1)
+    total, term = np.zeros_like(at), np.exp(-at)
     for i in range(width):
-        share = sum(math.comb(width + r - 1, r) * 0.5 ** (width + r) for r in range(width - i))
-        total += share * term
+        total += shares[width - 1 - i] * term
         term = term * at / (i + 1)
-    return np.asarray(np.exp(-at) * total)
+    return total
 
 
 def level(width: int, chance: Floats) -> Floats:
