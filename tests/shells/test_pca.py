@@ -118,10 +118,21 @@ def test_a_missing_value_counts_by_the_rule() -> None:
         for rule, rows in (("drop", holes), ("middle", kept))
     ]
     np.testing.assert_array_equal(dropped[0].components_, dropped[1].components_)
-    with pytest.raises(ValueError, match="NaN"):
-        dropped[0].transform(holes)
+    coordinates = dropped[0].transform(holes)
+    np.testing.assert_array_equal(np.isnan(coordinates[:, 0]), np.isnan(holes).any(axis=1))
     infinite = np.where(np.isnan(holes), np.inf, holes)
     assert PrivatePCA(random_state=3, **PUBLIC).fit(infinite).components_.shape == (1, 4)
+
+
+def test_coordinates_of_a_row_do_not_depend_on_the_others() -> None:
+    """Not by a bit: the model behind would see several rows change for one."""
+    for d, k in ((3, 2), (16, 1), (33, 5)):
+        rows = np.random.default_rng(d).normal(size=(300, d))
+        model = PrivatePCA(k, bounds=(-3, 3), center="bounds", random_state=1).fit(rows)
+        whole = model.transform(rows)
+        for many in (1, 2, 3, 7, 17, 18, 19, 31, 299):
+            np.testing.assert_array_equal(model.transform(rows[:many]), whole[:many])
+            np.testing.assert_array_equal(model.transform(rows[-many:]), whole[-many:])
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -31,8 +31,10 @@ from sklearn.preprocessing import (
 from expmech.core.errors import ExpmechError
 from expmech.estimators import (
     PrivateMean,
+    PrivatePCA,
     PrivateQuantile,
     PrivateRidge,
+    PrivateScaler,
     check_pipeline,
     pipelines,
     reserve,
@@ -178,6 +180,33 @@ def test_steps_that_are_taken_to_treat_rows_alone_do() -> None:
         dense = [np.asarray(part.todense() if hasattr(part, "todense") else part) for part in alone]
         together = np.asarray(whole.todense() if hasattr(whole, "todense") else whole)
         np.testing.assert_array_equal(np.concatenate(dense), together)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        PrivateScaler(epsilon=20),
+        PrivatePCA(epsilon=20, bounds=(0, 100), center="bounds"),
+        PrivatePCA(
+            bounds=(0, 100),
+            center="bounds",
+            adjacency="add-remove",
+            missing="drop",
+            variances=False,
+        ),
+    ],
+)
+def test_no_value_stops_a_pipeline_of_private_steps(step: Any) -> None:
+    """Its transform is of the rows that the model behind it is fitted to."""
+    pipeline = make_pipeline(step, PrivateMean(bounds=(-1, 1), adjacency=step.adjacency))
+    assert check_pipeline(pipeline).stands
+    for value in (np.inf, -np.inf, np.nan, 10**400, None, "no number", "nan", 1e308):
+        rows = np.full((400, 2), 50.0).astype(object)
+        rows[7, 1] = value
+        found = pipeline.fit(rows)
+        coordinates = found[0].transform(rows)
+        np.testing.assert_array_equal(coordinates[8:], found[0].transform(rows[8:]))
+        assert not np.isinf(coordinates).any()
 
 
 def test_the_whole_search_is_paid_before_its_first_fit(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from expmech.certificates.certificate import Certificate
 from expmech.certificates.mechanism import Release
 from expmech.certificates.timing import AUTO, TIMINGS, UNPROTECTED
 from expmech.core.adjacency import Adjacency, validate_adjacency
+from expmech.core.arrays import Floats
 from expmech.core.errors import (
     ParameterError,
     ParameterTypeError,
@@ -32,7 +33,7 @@ from expmech.estimators.tables import as_table, filled_table
 from expmech.exponential.samplers import Sampler
 from expmech.ledger import Ledger, exact_amount
 from expmech.tables.arrays import DeferredRows
-from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, stand_in
+from expmech.tables.reading import AUTO_MISSING, EQUAL_ROWS, read_numbers, stand_in
 from expmech.tables.release import PreparedRelease, ReleaseRequest, account_of, release_all
 from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.searches import (
@@ -241,6 +242,17 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         pairs = self._validate_column_bounds(bounds, table.shape[1], name="bounds_X")
         stands = np.array([stand_in(pair, rule) for pair in pairs])
         return filled_table(table, stands)
+
+    def _rows_to_transform(self, X: Any) -> Floats:
+        """Return rows as a fit reads them: NaN for what is no number, and no value is refused.
+
+        In a pipeline they are what the model behind it is fitted to, so that a refusal would tell
+        of a record.
+        """
+        check_is_fitted(self)
+        table, columns = as_table(X, sparse=False)
+        self._validate(table, reset=False, skip_check_array=True)
+        return read_numbers(table, columns=columns)
 
     def _validate(self, X: Any, **options: Any) -> Any:
         """Check data as scikit-learn does; an error says what is wrong and quotes nothing."""

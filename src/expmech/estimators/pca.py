@@ -15,6 +15,7 @@ from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError, validate_flag, validate_integer
 from expmech.estimators.base import PrivateEstimator, TimingParameters, column_labels
 from expmech.estimators.tables import numbers_of
+from expmech.tables.reading import AUTO_MISSING, fill_missing
 from expmech.tables.release import account_of, charged, release_all
 from expmech.tables.scaling import Bounds, make_standard
 from expmech.tables.statistics import Mean, PrincipalComponents
@@ -117,11 +118,23 @@ class PrivatePCA(
     def transform(self, X: Any) -> Floats:
         """Return the coordinates of rows, centred and scaled, along the components.
 
-        A missing value counts as at the fit, where that gives it a value; otherwise it is refused.
+        Rows are read as at the fit, each alone, and none is refused: in a pipeline they are the
+        data of the model behind. An infinite value counts as its bound, and a missing one as at the
+        fit, where that gives it a value; else the coordinates of its row are missing.
         """
-        table = self._validate_new(X, self.bounds)
+        table = self._rows_to_transform(X)
+        pairs = self._validate_column_bounds(self.bounds, table.shape[1])
+        rule = "middle" if self.missing == AUTO_MISSING else self.missing
+        if rule in ("middle", "lower", "clip"):
+            table = fill_missing(table, pairs, rule)
+        table = np.where(np.isinf(table), np.clip(table, *np.array(pairs).T), table)
+        coordinates = np.zeros((len(table), len(self.components_)))
         with np.errstate(all="ignore"):
-            return np.asarray(((table - self.mean_) / self.scale_) @ self.components_.T)
+            scaled = (table - self.mean_) / self.scale_
+            # not by a product of matrices, in which a row's last bits depend on how many there are
+            for column, shares in zip(scaled.T, self.components_.T, strict=True):
+                coordinates += column[:, None] * shares
+        return coordinates
 
     def inverse_transform(self, X: Any) -> Floats:
         """Return the rows that coordinates along the components stand for."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from expmech.core.arrays import Floats
 from expmech.core.errors import ParameterError
@@ -102,14 +101,13 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Rows; a missing value stays missing.
+            Rows, read as at the fit: none is refused, and a missing value stays missing.
 
         Returns
         -------
         ndarray of shape (n, d)
         """
-        check_is_fitted(self)
-        table = self._validate(X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
+        table = self._rows_to_transform(X)
         least, largest = self._range()
         lower, upper = np.array(self.bounds_, dtype=np.float64).T
         parts = (np.clip(table, lower, upper) - lower) / (upper - lower)
