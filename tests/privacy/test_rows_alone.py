@@ -315,3 +315,15 @@ def test_what_the_engine_cannot_compute_is_refused_for_nothing(tmp_path: Path) -
         with pytest.raises(DataError, match="The engine cannot compute this release of gone"):
             release(broken, total, epsilon=1, ledger=ledger)
     assert not ledger.history()
+
+
+def test_a_time_that_a_column_cannot_hold_is_not_in_it_with_rows_or_without() -> None:
+    """A cast of it fails where there is a row, so that a refusal would tell whether there is."""
+    far = ["2020-01-31", "9999-12-31", "0001-01-01", "2262-04-11T23:47:16.854775807"]
+    for rows in (0, 3):
+        column = pyarrow.array([1_580_428_800_000_000_000] * rows, pyarrow.timestamp("ns"))
+        source = open_frame(pyarrow.table({"day": column}), name="days")
+        assert tally(source, "day", far) == (rows, 0, 0, 0)
+        public = pyarrow.table({"day": far, "name": ["this", "last", "first", "end"]})
+        joined = source.with_lookup(public, on="day").table.to_pyarrow().to_pydict()
+        assert joined["name"] == ["this"] * rows

@@ -26,6 +26,8 @@ _INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 MOST_MICROSECONDS = 9_223_372_022_400_000_000
 """About 292,000 years: DuckDB shows no time so far before 1970, and has none so far after."""
 
+_MOST_NANOSECONDS = (1 << 63) - 1  # 292 years; a cast of a farther time fails where there are rows
+
 
 def constant(number: float) -> Any:
     """Return a float64 constant.
@@ -315,6 +317,8 @@ def time_text(kind: Any, key: Key) -> str | None:
         return days[0] if days else None
     digits = 6 if kind.scale is None else kind.scale
     step = 10 ** (9 - digits)
+    if digits == 9 and abs(key.value) >= _MOST_NANOSECONDS:
+        return None
     spelt = [text for text in time_spellings(key.value) if "T" in text and text[-1] != "Z"]
     longest = max(spelt, key=len, default="")
     if not longest or key.value % step:
