@@ -9,6 +9,7 @@ import itertools
 import json
 import lzma
 from collections import Counter
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from support.shell import run
 
 from expmech.cli.records import with_digest
 from expmech.core.adjacency import Adjacency
-from expmech.core.errors import ExpmechError, ParameterError
+from expmech.core.errors import DataError, ExpmechError, ParameterError
 from expmech.ledger import Ledger
 from expmech.tables.aggregates import MomentsOf
 from expmech.tables.engines.rows import TableRows
@@ -190,6 +191,36 @@ def test_a_file_under_two_names_is_not_read_twice(link: Any, visits: Path) -> No
     with pytest.raises(ExpmechError, match="are the same file, by a link"):
         open_source(str(visits.with_name("*.csv")))
     assert total(open_source(str(latest))) == total(open_source(str(visits)))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["part[1]", "part*", "part?"])
+def test_a_name_that_looks_like_a_pattern_is_that_of_one_file(
+    ending: str, name: str, tmp_path: Path
+) -> None:
+    """Read as a pattern it finds another file, whose rows would count twice beside this one's."""
+    for folder in (tmp_path / "plain", tmp_path / name):
+        folder.mkdir()
+        for stem, cost in ((name, 3), ("part1", 5)):
+            frame = pd.DataFrame({"cost": [cost] * cost})
+            path = folder / f"{stem}.{ending}"
+            frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+
+    def costs(source: Path) -> dict[int, int]:
+        with closing(open_source(str(source))) as opened:
+            found = opened.table.execute()["cost"].astype(int)
+        return dict(Counter(found.tolist()))
+
+    assert costs(tmp_path / "plain" / f"{name}.{ending}") == {3: 3}
+    assert costs(tmp_path / name / f"{name}.{ending}") == {3: 3}
+    assert costs(tmp_path / "plain" / f"part*1*.{ending}") == (
+        {5: 5} | ({3: 3} if "1" in name else {})
+    )
+    if ending == "parquet":
+        for folder in (tmp_path / "plain", tmp_path / name):
+            assert costs(folder) == {3: 3, 5: 5}
+            with pytest.raises(DataError, match="without the marks"):
+                open_source(str(folder), engine="datafusion")
 
 
 def test_frames_of_every_kind_give_the_same_numbers() -> None:

@@ -6,6 +6,7 @@ The footers of Parquet files are public; records are not looked at until they ar
 from __future__ import annotations
 
 import functools
+import glob
 import os
 import weakref
 from collections.abc import Iterable, Sequence
@@ -64,7 +65,8 @@ def open_parquet(paths: Sequence[str], connection: Any = None) -> Any:
     if coarse:
         return _with_coarse_times(connection, paths, schema, coarse, second=second)
     kinds = {"hive_partitioning": True, "hive_types_autocast": False} if parted else {}
-    return connection.read_parquet(list(paths), **kinds)
+    # an engine takes a path for a pattern: p[1].parquet would be p1.parquet, whose rows count twice
+    return connection.read_parquet([glob.escape(path) for path in paths], **kinds)
 
 
 def open_in_datafusion(paths: Sequence[str]) -> Any:
@@ -72,6 +74,12 @@ def open_in_datafusion(paths: Sequence[str]) -> Any:
     from pyarrow.parquet import read_schema
 
     _refuse_bad_schemas(paths)
+    for path in paths:  # DataFusion would read every file that fits
+        if glob.escape(path) != path:
+            raise DataError(
+                f"A path for DataFusion must be without the marks * ? [ of patterns; got {path!r}."
+                " Rename it, or read it with DuckDB."
+            )
     ibis, datafusion = optional_module("ibis", "data"), optional_module("datafusion", "datafusion")
     pool = datafusion.RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(1 << 30)
     session = datafusion.SessionContext(datafusion.SessionConfig(dict(DATAFUSION)), pool)

@@ -246,15 +246,18 @@ def _open_file(
         )
     if text_format is not None and not is_text:
         raise ParameterError(f"`text_format` belongs to text files; {source!r} is none.")
-    pattern = os.path.join(source, "**", f"*{_PARQUET}") if is_folder else source
-    paths = sorted(glob.glob(pattern, recursive=True))
+    pattern = source
+    if is_folder:
+        pattern = os.path.join(glob.escape(source), "**", f"*{_PARQUET}")
+    named = os.path.isfile(source)  # and no pattern, whatever characters its name has
+    paths = [source] if named else sorted(glob.glob(pattern, recursive=True))
     if not paths and is_folder:
         raise DataError(
             f"The folder {source!r} holds no Parquet file. Of text files name the file itself, or a"
             " pattern such as 'folder/*.csv'."
         )
     if not paths:
-        raise DataError(f"There is no file {pattern!r}.{_near(source)}")
+        raise DataError(f"There is no file {source!r}.{_near(source)}")
     if engine != "duckdb" and (is_text or any("=" in os.path.dirname(path) for path in paths)):
         raise ParameterError(
             f"`engine` must be duckdb for text files and for folders of partitions name=value; got"
