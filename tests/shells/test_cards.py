@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from support.shell import run
 
 import expmech as em
 from expmech.certificates.card import guarantee, heading, shown_values
+from expmech.cli.console import output
 from expmech.core.adjacency import Adjacency
 from expmech.core.markup import number_text
 from expmech.estimators import PrivateMean, PrivatePCA, PrivateRidge
@@ -199,6 +201,24 @@ def test_a_budget_calls_a_median_so(survey: Path, tmp_path: Path) -> None:
     for words in (("show",), ("history",)):
         text = " ".join(run("budget", *words, path).stdout.split())
         assert "median of age" in text and "0.5-quantile" not in text, text
+
+
+def test_a_narrow_terminal_cuts_no_number_of_a_budget(
+    survey: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "survey.ledger"
+    assert run("budget", "init", path, survey, "--epsilon", "9").exit_code == 0
+    asked = ("--column", "age", "--bounds", "0,100", "--epsilon", "0.123456", "--ledger", path)
+    assert run("release", "median", survey, *asked).exit_code == 0
+    usual = run("budget", "history", path).stdout
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", usual) and "groups" not in usual
+    monkeypatch.setattr(output, "_width", 40)
+    for words in ("show", "history"):
+        text = run("budget", words, path).stdout
+        assert "…" not in text
+        lines = [line.split("│")[1:-1] for line in text.splitlines() if line.startswith("│")]
+        cells = ["".join(part.strip() for part in column) for column in zip(*lines, strict=True)]
+        assert "0.123456" in cells and "medianofage" in [cell.replace(" ", "") for cell in cells]
 
 
 def test_a_regression_says_why_it_has_no_interval(survey: Path, tmp_path: Path) -> None:

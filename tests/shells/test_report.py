@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.shell import run
 
@@ -167,6 +168,20 @@ def test_a_report_of_real_releases_carries_certificates_that_stand(tmp_path: Pat
     assert run("report", table).exit_code == 3
     empty = Ledger.create(tmp_path / "empty", data_set="x", epsilon=1)
     assert "Nothing was released yet." in run("report", empty.path, "--html").stdout
+
+
+def test_a_report_names_releases_of_python_whose_values_are_not_kept(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "survey.ledger", data_set="survey", epsilon=9)
+    incomes = np.linspace(0.0, 1.0, 50)
+    common: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1), "ledger": ledger}
+    em.mean(incomes, **common)
+    em.sum(incomes, **common)
+    em.quantiles(incomes, q=[0.1, 0.9], **common)
+    for kind in ([], ["--html"]):
+        found = run("report", ledger.path, *kind)
+        assert found.exit_code == 0, found.exception
+        assert found.stdout.count("Its value is not kept in the ledger") == 3
+        assert "Quantiles 0.1, 0.9 of x" in found.stdout
 
 
 def test_notebooks_show_cards(ledger: Ledger) -> None:

@@ -49,6 +49,8 @@ CLIPPED = "values were clipped to public bounds: "
 """How the assumption begins that names bounds which are not in the domain of a certificate."""
 
 _MEANS = ("Mean", "CentredMean")  # domains whose values lie between the bounds of the columns
+_FUNCTIONS = ("mean", "sum", "variance", "median", "quantiles", "histogram", "count")
+"""Functions of Python, whose name before a statement says nothing more."""
 _LARGEST = 10  # an epsilon beyond which the factor is no number for people
 
 
@@ -77,11 +79,12 @@ def usual_name(statement: str) -> str:
     ('median of income', '0.9 quantile of age by town')
     >>> usual_name("median: 0.5-quantile of income"), usual_name("PrivateRidge: a model")
     ('median of income', 'PrivateRidge: a model')
+    >>> usual_name("quantiles: quantiles 0.1, 0.9 of age"), usual_name("count: number of rows")
+    ('quantiles 0.1, 0.9 of age', 'number of rows')
     """
     function, colon, released = statement.partition(": ")
-    if colon and function.isidentifier():
-        name = usual_name(released)
-        return name if name.startswith(f"{function} of ") else f"{function}: {name}"
+    if colon and function in _FUNCTIONS:
+        return usual_name(released)
     level, dash, rest = statement.partition("-quantile of ")
     if not dash or not re.fullmatch(r"[0-9.]+", level):
         return statement

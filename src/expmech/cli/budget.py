@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from expmech.certificates.card import usual_name
 from expmech.cli.columns import of_units
@@ -162,14 +162,19 @@ def history(ledger: LedgerPath, as_json: Json = False) -> None:
         ]
         output.print_json(json.dumps(listed))
         return
-    table = Table("number", "time", "epsilon", "delta", "statement", "groups")
+    grouped = any(charge.groups for charge in charges)
+    table = _table("number", "time (UTC)", "epsilon", "delta", "statement", *["groups"] * grouped)
     for charge in charges:
         amounts = (show_amount(charge.epsilon), show_amount(charge.delta))
-        groups = ", ".join(charge.groups)
-        table.add_row(
-            str(charge.number), charge.time, *amounts, usual_name(charge.statement), groups
-        )
+        time = charge.time.removesuffix("+00:00").replace("T", " ")
+        groups = [", ".join(charge.groups)] * grouped
+        table.add_row(str(charge.number), time, *amounts, usual_name(charge.statement), *groups)
     output.print(table)
+
+
+def _table(*heads: str) -> Table:
+    """Return a table whose cells go on in the next line where a terminal is narrow."""
+    return Table(*(Column(head, overflow="fold") for head in heads))
 
 
 def _as_json(certificate: str) -> Any:
@@ -228,7 +233,7 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     if noted:
         output.print(f"  {'table':<8}{', '.join(noted)}")
     if costs:
-        table = Table("number", "released", "epsilon", "cost here")
+        table = _table("number", "released", "epsilon", "cost here")
         for cost in costs:
             named = cost | {"statement": usual_name(str(cost["statement"]))}
             table.add_row(*map(str, named.values()))
