@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -346,3 +348,16 @@ def test_a_database_of_another_program_is_no_ledger_whatever_its_number(tmp_path
     connection.close()
     with pytest.raises(LedgerError, match="not a ledger"):
         Ledger(other)
+
+
+def test_a_folder_that_cannot_be_written_is_said_of_the_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not of the draft that stands in for it."""
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", ".a.ledger.7")
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(LedgerError, match=r"a\.ledger cannot be written: Read-only file system\."):
+        Ledger.create(tmp_path / "a.ledger", data_set="x", epsilon=1)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import unicodedata
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from expmech.cli.main import app
+from expmech.core.errors import ParameterError
 from expmech.core.markup import visible
 from expmech.ledger import Ledger
 
@@ -116,3 +121,55 @@ def test_json_on_the_command_line_holds_the_name_itself(tmp_path: Path) -> None:
         path = ledger.with_name(f"{number}.ledger")
         Ledger.create(path, data_set=name, epsilon="1")
         assert json.loads(run("budget", "show", str(path), "--json"))["data_set"] == name
+
+
+def test_a_character_that_the_terminal_lacks_ends_nothing(tmp_path: Path) -> None:
+    """On a terminal, or in a pipe, of ASCII: a value that was paid for is shown all the same."""
+    rows, ledger, town = tmp_path / "rows.csv", tmp_path / "rows.ledger", "Genève 東京 🎉"
+    rows.write_text(f"town\n{town}\n", encoding="utf-8")
+    Ledger.create(ledger, data_set="Genève 東京", epsilon="9", adjacency="add-remove")
+    release = ["release", "count", str(rows), "--by", "town", "--groups", town, "--epsilon", "1"]
+    page, record = tmp_path / "page.html", tmp_path / "value.json"
+    commands = [
+        [*release, "--output", str(record)],
+        [*release, "--json"],
+        ["verify", str(record)],
+        ["check", str(rows)],
+        ["budget", "show", str(ledger)],
+        ["report", str(ledger), "--title", town],
+        ["report", str(ledger), "--title", town, "--html"],
+        ["report", str(ledger), "--title", town, "--html", "--output", str(page)],
+    ]
+    script = f"""
+import json, sys
+from expmech.cli.main import main
+for words in json.loads({json.dumps(commands)!r}):
+    sys.argv = ["expmech", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code, words
+    print("\\f")
+"""
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | plain | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        encoding="ascii",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    card, stated, _, _, budget, markdown, html, _, _ = done.stdout.split("\f")
+    assert town.encode("ascii", "backslashreplace").decode() in card
+    assert list(json.loads(stated)["value"]) == [town]
+    assert "Gen\\xe8ve" in budget and "Gen\\xe8ve" in markdown
+    assert town in unescape(html)
+    assert town in HtmlText.of(page.read_text(encoding="utf-8"))
+
+
+def test_a_data_set_whose_name_is_no_text_gets_no_ledger(tmp_path: Path) -> None:
+    """Linux allows such names of files; another system could not read the ledger's."""
+    with pytest.raises(ParameterError, match=r"Rename the file\."):
+        Ledger.create(tmp_path / "a.ledger", data_set="Z\udcfcrich.csv", epsilon="1")
+    assert not list(tmp_path.iterdir())

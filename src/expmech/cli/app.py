@@ -6,8 +6,10 @@ The module of a command is imported when the command is called, so that `expmech
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -70,7 +72,13 @@ def _options(
 
 
 def run() -> None:
-    """Run the command line; where nothing can be written, say so in a line."""
+    """Run the command line; where nothing can be written, say so in a line.
+
+    A character that the encoding of the terminal or of a pipe lacks is written as an escape.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except OSError as error:

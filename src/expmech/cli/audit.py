@@ -120,7 +120,7 @@ def _show(report: Report, as_json: bool) -> None:
 def _replay(mechanism: Callable[[Any, int], Any], path: Path, draws: int) -> None:
     """Count the event of a report in new draws."""
     try:
-        stated = json.loads(path.read_text())["witness"]
+        stated = json.loads(path.read_text(encoding="utf-8"))["witness"]
         event = read_event(stated["event"])
         data = {"first": stated["first"], "second": stated["second"]}
     except (KeyError, TypeError, ValueError):

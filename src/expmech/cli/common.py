@@ -85,7 +85,7 @@ def new_file(path: Path | None) -> Iterator[TextIO | None]:
         raise ParameterError(f"`--output` must be in a folder that exists; got {path}.")
     try:
         left_behind = path.is_file() and path.stat().st_size == 0
-        file = path.open("w" if left_behind else "x")
+        file = path.open("w" if left_behind else "x", encoding="utf-8")
     except FileExistsError:
         raise ParameterError(
             f"`--output` must not exist yet, so that no release is overwritten; got {path}."

@@ -44,13 +44,18 @@ class _PlainConsole(Console):
         return super().render_str(visible(text, lines=True), **options)
 
     def print_json(self, json: str | None = None, **_: Any) -> None:
-        """Print JSON; characters that a reader would not see are escaped, which JSON allows."""
+        """Print JSON; what a reader would not see or the output cannot hold is escaped there."""
         text = dumps(loads(json or "null"), indent=2, ensure_ascii=False)
-        hidden = (mark for mark in set(text) if visible(mark, lines=True) != mark)
+        hidden = (mark for mark in set(text) if not self._shows(mark))
         text = text.translate({ord(mark): dumps(mark)[1:-1] for mark in hidden})
         # Colours of a hundred thousand groups would take minutes.
         colours = self.is_terminal and len(text) < _COLOURED
         self.print(JSONHighlighter()(text)) if colours else print(text, file=self.file)
+
+    def _shows(self, mark: str) -> bool:
+        if mark.isascii() or mark.encode(self.encoding, "ignore"):
+            return visible(mark, lines=True) == mark
+        return False
 
 
 output = _PlainConsole()

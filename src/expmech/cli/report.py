@@ -179,6 +179,8 @@ def report(
         shown_title = title or f"What was released about {os.path.basename(opened.data_set)}"
         text = (_as_html if html else _as_markdown)(opened, shown_title, _read_items(opened))
         if file is None:
+            if html:  # which says that it is UTF-8, whatever the output is
+                text = text.encode("ascii", "xmlcharrefreplace").decode()
             output.print(text, end="")
             return
         with new_file(file) as stream:

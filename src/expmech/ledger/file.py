@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -97,9 +97,11 @@ def write_ledger(
     except FileExistsError:
         raise ledger_exists(target) from None
     except (OSError, sqlite3.Error) as error:
-        raise LedgerError(f"The ledger {target} cannot be written: {error}.") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LedgerError(f"The ledger {target} cannot be written: {reason}.") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, that is what is said
+            draft.unlink(missing_ok=True)
     sync_folder(target.parent)
 
 

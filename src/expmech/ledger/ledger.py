@@ -188,6 +188,13 @@ class Ledger:
                 f"`data_set` of {_OWNER} must be a name that tells the data set from others; got"
                 f" {data_set!r}."
             )
+        try:
+            "".join((data_set, *members)).encode()
+        except UnicodeEncodeError:
+            raise ParameterError(
+                f"`data_set` of {_OWNER} must be a name in UTF-8, which other systems can read too;"
+                f" got {data_set!r}. Rename the file."
+            ) from None
         limits = Limits.parse(epsilon, delta, composition)
         relation, target = validate_relation(adjacency, owner=_OWNER), Path(path)
         if target.exists():

@@ -101,7 +101,7 @@ def _claim(
         if known is not None and not again:
             raise _second_ledger(note["data_set"], known)
         place = _place(member)
-        earlier = place.read_text() if place.exists() else None
+        earlier = place.read_text(encoding="utf-8") if place.exists() else None
         if earlier is None:
             draft = _draft(place, dict(note) | {"member": member})
             try:
@@ -164,7 +164,7 @@ def _read_note(member: str) -> dict[str, str] | None:
     """
     place = _place(member)
     try:
-        text = place.read_text()
+        text = place.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except OSError as error:
