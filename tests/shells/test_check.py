@@ -88,6 +88,36 @@ def test_utf_8_is_preferred_and_packed_files_are_read(tmp_path: Path) -> None:
     assert "--encoding" not in suggested(done)[0] and "--delimiter" not in suggested(done)[0]
 
 
+@pytest.mark.parametrize("tab", ["tab", "\\t", "\t"])
+def test_a_tab_can_be_typed_and_is_suggested_so(tab: str, tmp_path: Path) -> None:
+    table, ledger = tmp_path / "-rows.csv", tmp_path / "rows.ledger"
+    table.write_text("age\ttown\n" + "31\tBern\n" * 9)
+    commands = suggested(run("check", table))
+    assert commands[0].startswith("expmech budget init rows.ledger ")
+    assert "--delimiter tab " in commands[0]
+    made = run("budget", "init", ledger, table, "--delimiter", tab, "--epsilon", "1")
+    assert made.exit_code == 0 and "delimiter tab" in made.stdout, made.stderr
+    asked = ("--column", "age", "--bounds", "0,100", "--epsilon", "0.1", "--ledger", ledger)
+    done = run("release", "mean", *asked, "--delimiter", "tab")
+    assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("beginning", "remedy"),
+    [
+        (b"\x1f\x8b\x08\n", "gzip does: give it the ending .csv.gz"),
+        (b"PK\x03\x04\n", "save it as CSV first"),
+        (b"PAR1\n", "give it the ending .parquet"),
+        (b"age,age\r1,2\r", "Save it with the line ends of Unix"),
+    ],
+)
+def test_a_file_that_is_no_text_is_named(beginning: bytes, remedy: str, tmp_path: Path) -> None:
+    table = tmp_path / "rows.csv"
+    table.write_bytes(beginning)
+    done = run("check", table)
+    assert done.exit_code == 1 and remedy in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_windows_characters_are_told_from_latin_1(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_bytes("what,price\nM\u00fcsli \u2013 fein,1\n".encode("cp1252"))

@@ -25,6 +25,7 @@ MEAN = ("mean", "--column", "age", "--bounds", "0,100")
 QUANTILE = ("quantile", "--column", "age", "--bounds", "0,100", "--bits", "4")
 SELECT = ("select", "--column", "city", "--candidates", "a,b")
 LOGISTIC = ("logistic", "--column", "age", "--bounds", "0,100", "--target", "city")
+LINEAR = ("linear", "--column", "age", "--target", "city")
 LIKELIHOOD = ("--positive", "a", "--law", "log-likelihood", "--radius", "1")
 
 
@@ -83,6 +84,55 @@ def test_what_was_not_meant_is_refused_and_not_charged(
     assert result.exit_code == 1 and result.stdout == ""
     assert message in result.stderr and result.stderr.count("\n") == 1
     assert spent(survey) == 0
+
+
+@pytest.mark.parametrize(
+    ("statistic", "message"),
+    [
+        (("count", "--by", "city", "--universe", "text"), "must have two keys or more"),
+        (("count", "--by", "city", "--universe", ""), "`universe` must be text:20"),
+        (("count", "--by", "city", "--delta", "2"), "must be below 1; got 2."),
+        ((*QUANTILE, "--step", "1"), "`--bits` must be left out where answers are multiples"),
+        (
+            ("median", "--column", "age", "--bounds", "2020-01-01,2021-01-01", "--bits", "4"),
+            "answers between dates are whole days",
+        ),
+        ((*LOGISTIC, "--positive", " "), "counts as missing"),
+        ((*LOGISTIC, "--positive", "a", "--classes", "a,b"), "and not both"),
+        (
+            (*LINEAR, "--bounds", "0,100", "--target-bounds", "0;9"),
+            "`--target-bounds` must be two numbers LOWER,UPPER; got '0;9'.\n",
+        ),
+        (("missing", "--column", "town"), "If it is text of a condition,"),
+    ],
+)
+def test_options_that_ask_for_nothing_are_refused_and_not_charged(
+    statistic: tuple[str, ...], message: str, survey: Path
+) -> None:
+    ledger = survey.with_name("groups.ledger")
+    Ledger.create(ledger, data_set=str(survey), epsilon="10", adjacency="add-remove")
+    result = run(survey, statistic, "--ledger", ledger)
+    assert result.exit_code == 1 and result.stdout == ""
+    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert Ledger(ledger).spent[0] == 0
+
+
+def test_bounds_of_features_may_be_given_once_for_all(survey: Path) -> None:
+    survey.write_text("age,size,city\n" + "1,2,3\n" * 40)
+    columns = ("--column", "age", "--column", "size", "--target", "city", "--target-bounds", "0,9")
+    common = ("--adjacency", "replace", "--json")
+    once = run(survey, ("linear", *columns, "--bounds", "0,100"), *common)
+    twice = run(survey, ("linear", *columns, "--bounds", "0,100", "--bounds", "0,100"), *common)
+    assert once.exit_code == twice.exit_code == 0, once.stderr
+    stated = [json.loads(each.stdout)["certificate"]["domain"] for each in (once, twice)]
+    assert stated[0] == stated[1]
+
+
+def test_a_short_list_has_as_many_places_as_values(survey: Path) -> None:
+    top = ("top", "--column", "city", "--candidates", "a,b,c", "--adjacency", "replace", "--json")
+    result = run(survey, top)
+    assert result.exit_code == 0, result.stderr
+    assert sorted(json.loads(result.stdout)["value"]) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e300"])

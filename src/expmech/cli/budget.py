@@ -38,6 +38,7 @@ _CHOICE = {
     " of rows is confidential. The other choice, --adjacency replace, hides only what a row says"
     " and makes the number of rows public, so that it cannot serve groups or dropped rows.",
 }
+_TAB = "\t"
 _KINDS = 3  # the latest different releases of which the remaining number is shown
 _USUAL = Fraction(1, 10)  # epsilon of the release that is shown where there was none yet
 
@@ -228,7 +229,8 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     output.print(f"  {'promise':<8}{promise}")
     first = {"source": ledger.settings["source"]} if "source" in ledger.settings else {}
     noted = [
-        f"{name.replace('_', '-')} {value}" for name, value in (first | ledger.settings).items()
+        f"{name.replace('_', '-')} {'tab' if value == _TAB else value}"
+        for name, value in (first | ledger.settings).items()
     ]
     if noted:
         output.print(f"  {'table':<8}{', '.join(noted)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import itertools
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +66,15 @@ _PEOPLE = re.compile(
     "($|_|-| )",
     re.IGNORECASE,
 )
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF_16 = "UTF-16 does, which is not read line by line: convert the file to utf-8"
+_NO_TEXT = {
+    b"\xff\xfe": _UTF_16,
+    b"\xfe\xff": _UTF_16,
+    b"\x1f\x8b": "a file packed by gzip does: give it the ending .csv.gz",
+    b"PK\x03\x04": "a spreadsheet or a zip file does: save it as CSV first",
+    b"PAR1": "Parquet does: give it the ending .parquet",
+}
+"""How files begin that are no lines of text, with what to do about them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +120,13 @@ add_command(app, "check", {}, check, lambda own: check(**own))
 
 def _check_text(place: TableOptions) -> TableOptions:
     """Print which encodings and delimiters fit; return the options with those that fit best."""
-    paths = sorted(glob.glob(str(place.source)))
+    source = str(place.source)
+    paths = [source] if os.path.isfile(source) else sorted(glob.glob(source))
     if not paths:
         return place  # opening it says so
-    if any(block.startswith(_UTF_16) for path in paths for block in _first_bytes(path)):
-        raise ParameterError(
-            f"{place.source} begins as UTF-16 does, which is not read line by line: convert the"
-            " file to utf-8."
-        )
+    for path, (beginning, remedy) in itertools.product(paths, _NO_TEXT.items()):
+        if any(block.startswith(beginning) for block in _first_bytes(path)):
+            raise ParameterError(f"{path} begins as {remedy}.")
     decoded = {name: _decode(paths, name) for name in _ENCODINGS}
     if not decoded[_BYTES].lines:
         raise ParameterError(f"{place.source} is empty: it has not even a line of names.")
@@ -303,12 +311,12 @@ def _suggest(place: TableOptions) -> None:
     """Print commands to begin with."""
     source = str(place.source)
     stem = "survey" if "://" in source or source == "spark" else Path(source).name.partition(".")[0]
-    ledger = f"{stem.strip('*') or 'survey'}.ledger"
+    ledger = f"{stem.strip('-*') or 'survey'}.ledger"
     options = [
         part
         for name, value in vars(place).items()
         if value is not None and name not in ("source", "max_rows")
-        for part in (f"--{name.replace('_', '-')}", value)
+        for part in (f"--{name.replace('_', '-')}", "tab" if value == "\t" else value)
     ]
     if place.unit is not None:
         options += ["--max-rows", "ROWS"]

@@ -17,13 +17,16 @@ from expmech.tables.scaling import Bounds, validate_bounds
 from expmech.tables.sources.text_files import split_line
 from expmech.tables.statistics import Statistic
 
+_NOT_BOUNDS = (
+    "`{}` must be two numbers LOWER,UPPER; got {!r}. A mean and quantiles take dates too, such as"
+    " 2020-01-01,2024-12-31. Where nobody knows them, --bounds private finds them."
+)
+_NO_PAIR = "`{}` must be two numbers LOWER,UPPER; got {!r}."
 
-def parse_bounds(text: str) -> tuple[float, float]:
+
+def parse_bounds(text: str, *, name: str = "--bounds") -> tuple[float, float]:
     """Read ``LOWER,UPPER``."""
-    wrong = ParameterError(
-        f"`--bounds` must be two numbers LOWER,UPPER; got {text!r}. A mean and quantiles take dates"
-        " too, such as 2020-01-01,2024-12-31. Where nobody knows them, --bounds private finds them."
-    )
+    wrong = ParameterError((_NOT_BOUNDS if name == "--bounds" else _NO_PAIR).format(name, text))
     parts = text.split(",")
     if len(parts) != 2:
         raise wrong

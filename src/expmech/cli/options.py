@@ -53,7 +53,10 @@ Level = Annotated[
         " together.",
     ),
 ]
-Bits = Annotated[int, typer.Option("--bits", help="The answer is one of 2^bits points, 1 to 22.")]
+Bits = Annotated[
+    int | None,
+    typer.Option("--bits", help="The answer is one of 2^bits points, 1 to 22; 18 unless given."),
+]
 Step = Annotated[
     str | None,
     typer.Option(
@@ -213,7 +216,10 @@ class TableOptions:
     ] = None
     delimiter: Annotated[
         str | None,
-        typer.Option("--delimiter", help="What separates fields; a comma, in .tsv files a tab."),
+        typer.Option(
+            "--delimiter",
+            help="What separates fields, such as ; or tab; a comma, in .tsv files a tab.",
+        ),
     ] = None
     quote: Annotated[
         str | None,
@@ -237,6 +243,10 @@ class TableOptions:
             "--names", help="For a file without header: its column names, or how many there are."
         ),
     ] = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter in ("tab", "\\t"):  # which is hard to type
+            object.__setattr__(self, "delimiter", "\t")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from expmech.cli.columns import (
     limits_or_dates,
     numbered,
     over_columns,
+    parse_bounds,
     parse_edges,
     parse_numbers,
     read_list,
@@ -31,7 +32,7 @@ from expmech.ledger import exact_amount
 from expmech.tables import statistics
 from expmech.tables.aggregates import validate_different
 from expmech.tables.grammar import parse_condition
-from expmech.tables.scaling import Bounds
+from expmech.tables.scaling import Bounds, validate_bounds
 
 _LAW = "perturbed-optimum"
 _SCALED = "-1,1"
@@ -51,9 +52,15 @@ class RegressionColumns:
     @property
     def named(self) -> dict[str, Any]:
         """What a statistic takes of it."""
-        *pairs, last = limits([*self.column, self.target], [*self.bounds, self.target_bounds])
-        bounds = {"bounds": tuple(pairs), "target_bounds": last}
-        return bounds | {"columns": tuple(self.column), "target": self.target, "named": True}
+        validate_different([*self.column, self.target])
+        last = parse_bounds(self.target_bounds, name="--target-bounds")
+        return {
+            "columns": tuple(self.column),
+            "bounds": limits(self.column, self.bounds),
+            "target": self.target,
+            "target_bounds": validate_bounds(last, name=self.target),
+            "named": True,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,10 +197,15 @@ def _labels(positive: str | None, classes: str | None) -> tuple[str, tuple[str, 
     """Return the label whose odds are modelled, or a list of three labels or more."""
     if (positive is None) == (classes is None):
         raise ParameterError(
-            "`--positive` or `--classes` must be given: the value whose odds are modelled, or the"
-            " public list of classes."
+            "`--positive` or `--classes` must be given, and not both: the value whose odds are"
+            " modelled, or the public list of classes."
         )
     if positive is not None:
+        if not positive.strip():
+            raise ParameterError(
+                f"`--positive` must be a value of the target; got {positive!r}, which counts as"
+                " missing."
+            )
         return positive, None
     labels = read_list(classes or "", "--classes")
     if len(labels) < 2 or len(set(labels)) < len(labels):
@@ -416,7 +428,13 @@ Candidates = Annotated[list[str], _CANDIDATES]
 MaybeCandidates = Annotated[list[str] | None, _CANDIDATES]
 Length = Annotated[list[int], _LENGTH]
 MaybeLength = Annotated[list[int] | None, _LENGTH]
-Places = Annotated[int, typer.Option("--k", help="How many, the most frequent first.")]
+Places = Annotated[
+    int | None,
+    typer.Option(
+        "--k", help="How many, the most frequent first: 10, or all of a shorter list, unless given."
+    ),
+]
+_PLACES = 10
 Objective = Annotated[
     str,
     typer.Option(
@@ -470,11 +488,14 @@ def _quantile(
     column: options.Columns,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
-    bits: options.Bits = DEFAULT_BITS,
+    bits: options.Bits = None,
     step: options.Step = None,
 ) -> tuple[statistics.Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
     pairs, dates = limits_or_dates(column, bounds)
+    if bits is not None and (dates or step is not None):
+        why = "answers between dates are whole days" if dates else f"got --step {step} too"
+        raise ParameterError(f"`--bits` must be left out where answers are multiples; {why}.")
     common_step = "1" if dates and step is None else step
     return tuple(
         replace(_levels(common, name, pair, q, bits, common_step), dates=dates)
@@ -483,13 +504,13 @@ def _quantile(
 
 
 def _levels(
-    common: CommonSettings, column: str, pair: Bounds, q: str, bits: int, step: str | None
+    common: CommonSettings, column: str, pair: Bounds, q: str, bits: int | None, step: str | None
 ) -> statistics.QuantileOf | statistics.QuantilesOf:
     """Return one quantile of a column, or several."""
     texts = split(q, "--q") or [q]
     levels_by_text = {text: exact_amount(text, name="--q", owner="a quantile") for text in texts}
     multiple = None if step is None else decimal_fraction(step, name="--step", owner="a quantile")
-    lattice = {"bounds": pair, "bits": bits, "step": multiple}
+    lattice = {"bounds": pair, "bits": DEFAULT_BITS if bits is None else bits, "step": multiple}
     arguments = {"column": column, **lattice, **common.reading}
     if len(texts) == 1:
         return statistics.QuantileOf(q=levels_by_text[texts[0]], **arguments)
@@ -504,7 +525,7 @@ def _plan_quantile(
     common: CommonSettings,
     bounds: options.ColumnBounds,
     q: options.Level = "0.5",
-    bits: options.Bits = DEFAULT_BITS,
+    bits: options.Bits = None,
     step: options.Step = None,
 ) -> tuple[statistics.Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
@@ -515,7 +536,7 @@ def _median(
     common: CommonSettings,
     column: options.Columns,
     bounds: options.ColumnBounds,
-    bits: options.Bits = DEFAULT_BITS,
+    bits: options.Bits = None,
     step: options.Step = None,
 ) -> tuple[statistics.Statistic, ...]:
     """Release the median of a column."""
@@ -525,7 +546,7 @@ def _median(
 def _plan_median(
     common: CommonSettings,
     bounds: options.ColumnBounds,
-    bits: options.Bits = DEFAULT_BITS,
+    bits: options.Bits = None,
     step: options.Step = None,
 ) -> tuple[statistics.Statistic, ...]:
     """Plan the median of a column."""
@@ -606,17 +627,18 @@ def _top(
     column: options.Columns,
     unlisted: UnlistedOptions,
     candidates: MaybeCandidates = None,
-    k: Places = 10,
+    k: Places = None,
     objective: Objective = "worst",
 ) -> tuple[statistics.Statistic, ...]:
     """Release the k most frequent values, in order, of a public list or that nobody listed."""
     if not candidates:
-        most = validate_integer(k, name="--k", owner="release", low=1, high=1 << 20)
+        most = _PLACES if k is None else k
+        validate_integer(most, name="--k", owner="release", low=1, high=1 << 20)
         return tuple(unlisted.groups(common, name, most) for name in column)
     unlisted.refuse("--candidates")
-    lists = _listed(column, candidates)
     return tuple(
-        statistics.TopOf(**listed, **common.reading, k=k, objective=objective) for listed in lists
+        statistics.TopOf(**listed, **common.reading, k=_places(k, listed), objective=objective)
+        for listed in _listed(column, candidates)
     )
 
 
@@ -624,17 +646,22 @@ def _plan_top(
     common: CommonSettings,
     unlisted: UnlistedOptions,
     candidates: MaybeLength = None,
-    k: Places = 10,
+    k: Places = None,
     objective: Objective = "worst",
 ) -> tuple[statistics.Statistic, ...]:
     """Plan the k most frequent of a public list, or of values that nobody listed."""
     if not candidates:
-        return (unlisted.groups(common, "the column", k),)
-    lists = _numbered_lists(candidates)
+        return (unlisted.groups(common, "the column", _PLACES if k is None else k),)
     return tuple(
-        statistics.TopOf(**listed, k=k, objective=objective, adjacency=common.adjacency)
-        for listed in lists
+        statistics.TopOf(
+            **listed, k=_places(k, listed), objective=objective, adjacency=common.adjacency
+        )
+        for listed in _numbered_lists(candidates)
     )
+
+
+def _places(k: int | None, listed: dict[str, Any]) -> int:
+    return min(_PLACES, len(listed["candidates"])) if k is None else k
 
 
 def _numbers(text: str | None, name: str, columns: int) -> tuple[float, ...] | None:

@@ -194,8 +194,9 @@ def missing_rows(values: Floats) -> Flags:
 
 def validate_missing(rule: str, *, owner: str) -> str:
     """Return one of :data:`MISSING_RULES`; "clip" is the old name of "lower"."""
-    validate_choice(rule, name="missing", owner=owner, choices=(*MISSING_RULES, "clip"))
-    return "lower" if rule == "clip" else rule
+    if rule == "clip":
+        return "lower"
+    return validate_choice(rule, name="missing", owner=owner, choices=MISSING_RULES)
 
 
 _NO_NUMBERS = ("date", "time", "duration", "period", "bool")

@@ -218,7 +218,7 @@ class UnknownGroups(Mechanism):
             raise ParameterError(f"`keys` of {_OWNER} above 1 needs 'add-remove' adjacency.")
         allowed = validate_nonnegative(delta, name="delta", owner=_OWNER)
         if allowed >= 1:
-            raise ParameterError(f"`delta` of {_OWNER} must be below 1; got {delta!r}.")
+            raise ParameterError(f"`delta` of {_OWNER} must be below 1; got {float(allowed):g}.")
         least = threshold
         if least is not None:
             least = validate_integer(

@@ -128,7 +128,11 @@ class Source:
                 f"The {owner} {name!r} is ambiguous: {_listing(same)} differ only by case. Rename"
                 " one of them."
             )
-        quotes = f" If it is text, write '{name}' in single quotes." if in_expression else ""
+        quotes = (
+            f" If it is text of a condition, write '{name}' in single quotes."
+            if in_expression
+            else ""
+        )
         if not self.public_columns:  # where there is no header, its first line is a record
             raise DataError(
                 f"There is no {owner} {name!r} in {self.identity}.{quotes} The first line of a text"

@@ -473,6 +473,11 @@ def header_names(path: str, text_format: TextFormat) -> tuple[str, ...]:
         return tuple(text_format.names)
     blocks = text_blocks(path, encoding=text_format.encoding, skip=text_format.skip)
     line = next(blocks, b"").partition(b"\n")[0].decode()
+    if "\r" in line.rstrip("\r"):
+        raise DataError(
+            f"The lines of {path!r} must end in a line feed, alone or after a carriage return; its"
+            " first line holds a carriage return alone. Save it with the line ends of Unix."
+        )
     names = split_line(line, delimiter=text_format.delimiter or ",", quote=text_format.quote)
     if names is None or not any(names):
         raise DataError(

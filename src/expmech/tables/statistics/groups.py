@@ -76,7 +76,11 @@ class GroupsOf(Statistic):
                 " int:32 or a pattern), of which some may be invented; or a `delta` (--delta), and"
                 " then none is. Or list them (--groups, --categories, --candidates)."
             )
-        parse_universe(self.universe or WITH_DELTA)
+        if self.universe is not None and parse_universe(self.universe).size < 2:
+            raise ParameterError(
+                "`universe` must have two keys or more, such as text:20 (up to 20 bytes), int:32 or"
+                f" [A-Z]{{2}}[0-9]{{4}}; got {self.universe!r}, a pattern of a single key."
+            )
 
     @property
     def name(self) -> str:
