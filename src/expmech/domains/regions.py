@@ -260,12 +260,13 @@ def cells_of(values: Floats, bounds: tuple[float, float], lattice: Box | Multipl
 
 def decimal_fraction(number: Any, *, name: str, owner: str) -> Fraction:
     """Return a positive number as a fraction: text and floats as the decimal they show."""
+    exact = number
     if isinstance(number, (float, np.floating)):
-        number = repr(float(number))
+        exact = repr(float(number))
     elif isinstance(number, (int, np.integer)) and not isinstance(number, bool):
-        number = Fraction(int(number))
+        exact = Fraction(int(number))
     try:
-        fraction = Fraction(number) if isinstance(number, (str, Fraction)) else Fraction(0)
+        fraction = Fraction(exact) if isinstance(exact, (str, Fraction)) else Fraction(0)
     except (ValueError, ZeroDivisionError):
         fraction = Fraction(0)
     if fraction <= 0 or fraction.denominator >= _EXACT:

@@ -97,7 +97,7 @@ def _key_of_no_number(value: Any) -> Key:
     return key_of_text(str.strip(str(value), BLANKS))
 
 
-def validate_candidates(candidates: tuple[Any, ...]) -> None:
+def validate_candidates(candidates: tuple[Any, ...], *, name: str = "candidates") -> None:
     """Raise unless there are two candidates and their keys differ."""
     listed, _ = _listed_numbers(candidates)
     different = listed.size
@@ -105,7 +105,7 @@ def validate_candidates(candidates: tuple[Any, ...]) -> None:
         different = len(set(keys_of(candidates)))
     if len(candidates) < 2 or different != len(candidates):
         raise ParameterError(
-            "`candidates` must be at least two different values; got"
+            f"`{name}` must be at least two different values; got"
             f" {', '.join(map(str, candidates)) or 'none'}."
         )
 

@@ -16,6 +16,7 @@ nothing but public quantities decides what is charged, and no row is read before
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,12 @@ from expmech.certificates.mechanism import CertificateContext, Mechanism, Prepar
 from expmech.certificates.plan import within_ranks
 from expmech.certificates.timing import AUTO, CONSTANT
 from expmech.core.adjacency import Adjacency
-from expmech.core.errors import DataError, ParameterError, validate_integer
+from expmech.core.errors import (
+    DataError,
+    ParameterError,
+    ParameterTypeError,
+    validate_integer,
+)
 from expmech.core.markup import visible
 from expmech.core.rounding import EPSILON_MIN
 from expmech.ledger import Entry, Ledger, exact_amount
@@ -420,6 +426,8 @@ def account_of(ledger: Ledger | str | Path | None, source: Source | None = None)
     """Return the ledger that was given, if any; raise where it is that of another table."""
     if ledger is None or (source is None and isinstance(ledger, Ledger)):
         return ledger
+    if not isinstance(ledger, (Ledger, str, os.PathLike)):
+        raise ParameterTypeError(f"`ledger` must be a Ledger or the path of one; got {ledger!r}.")
     path = ledger.path if isinstance(ledger, Ledger) else Path(ledger)
     if source is None:
         return Ledger(path)

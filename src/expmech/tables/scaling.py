@@ -35,7 +35,13 @@ def validate_bounds(bounds: Any, *, name: str, parameter: str = "bounds") -> Bou
 
     Errors name ``parameter`` of ``name``.
     """
-    lower, upper = (float(validate_number(value, name=parameter, owner=name)) for value in bounds)
+    pair = [validate_number(value, name=parameter, owner=name) for value in bounds]
+    try:
+        lower, upper = map(float, pair)
+    except OverflowError:
+        raise ParameterError(
+            f"`{parameter}` of {name} must be numbers below 1.8e308 in size."
+        ) from None
     if not lower < upper:
         raise ParameterError(
             f"`{parameter}` of {name} must be LOWER < UPPER; got {lower:g} and {upper:g}."

@@ -338,7 +338,7 @@ class HistogramIn(NoisyCounts):
         if self.edges is not None:
             _check_edges(self.edges)
         else:
-            validate_candidates(self.categories or ())
+            validate_candidates(self.categories or (), name="categories")
             if OTHER in self.cells[:-1]:
                 raise ParameterError(f"`categories` must not hold {OTHER!r}: rows of no category.")
 
