@@ -118,6 +118,15 @@ def test_mean_under_add_remove_needs_no_sampler() -> None:
     assert result.exit_code == 0 and "noisy count" in result.output
 
 
+def test_a_plan_says_that_a_guess_of_rows_would_tell_the_error() -> None:
+    hint = "depends on the number of rows: give a guess by --rows"
+    assert hint in run("mean --bounds 0,1 --epsilon 1").output
+    assert hint not in run("mean --bounds 0,1 --epsilon 1 --rows 100").output
+    assert hint not in run("count --epsilon 1").output
+    linear = run("linear --features 2 --epsilon 1").output
+    assert "nothing public tells it" in linear and hint not in linear
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 def test_a_guess_of_rows_tells_the_error_of_a_mean_and_nothing_else(columns: int) -> None:
     bounds = " ".join(["--adjacency add-remove", *["--bounds 0,100"] * columns])

@@ -28,6 +28,7 @@ from expmech.tables.scaling import Bounds
 from expmech.tables.statistics import BoundsOf, GroupsOf, Statistic
 
 _MOST_ROWS = 1 << 31
+_GUESS = 1000  # of rows, by which is known whether the error depends on their number
 _PERSON = "person"
 _NOTHING: dict[str, Any] = dict.fromkeys(("chosen", "refusal", "excess_loss", "saturates_at"))
 _NOTHING["options"] = ()
@@ -97,11 +98,15 @@ def _work(name: str, options: PlanOptions, own: dict[str, Any]) -> None:
         unlisted = any(isinstance(statistic, GroupsOf) for statistic, _ in parts)
         text += " A group counts people, not their rows." if unlisted else ""
         output.print(text, markup=False)
-    for (statistic, _), plan in zip(parts, plans, strict=True):
+    for (statistic, share), plan in zip(parts, plans, strict=True):
         if len(plans) > 1:
             text = f"{statistic.name}, one of {len(plans)} that share epsilon ="
             output.print(f"{text} {show_amount(epsilon)}", style="bold", markup=False)
         output.print(plan.in_full() if options.verbose else str(plan), markup=False)
+        if plan.error is None and rows is None and private is None:
+            guessed = plan_statistic(statistic, epsilon=epsilon * share, count=None, guess=_GUESS)
+            if guessed.error is not None:
+                output.print("  The error depends on the number of rows: give a guess by --rows.")
 
 
 def _between_found_bounds(plan: Plan, stand_in: Bounds) -> Plan:

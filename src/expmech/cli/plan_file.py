@@ -20,7 +20,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 from typer.models import OptionInfo
 
 from expmech.certificates.card import usual_name
@@ -540,7 +540,8 @@ def _forecast(
         names = ("statement", "epsilon", "cost", "error", "evaluations", "seconds")
         output.print_json(json.dumps([dict(zip(names, row, strict=True)) for row in rows]))
         return
-    table = Table("release", "epsilon", "cost here", "error in 95% of releases", "time to draw")
+    heads = ("release", "epsilon", "cost here", "error in 95% of releases", "time to draw")
+    table = Table(*(Column(head, overflow="fold") for head in heads))
     for statement, epsilon, cost_text, error, _, time in rows:
         table.add_row(visible(usual_name(statement)), epsilon, cost_text, error, show_seconds(time))
     output.print(table)
