@@ -98,7 +98,7 @@ def test_what_was_not_meant_is_refused_and_not_charged(
             "answers between dates are whole days",
         ),
         ((*LOGISTIC, "--positive", " "), "counts as missing"),
-        ((*MEAN, "--delta", "1e-6"), "`--delta` of a mean need --adjacency replace"),
+        ((*MEAN, "--delta", "1e-6"), "`delta` of a mean need 'replace' adjacency"),
         ((*MEAN, "--sampler", "auto"), "which takes neither. Leave them out."),
         ((*LOGISTIC, "--positive", "a", "--classes", "a,b"), "and not both"),
         (

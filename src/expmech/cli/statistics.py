@@ -449,11 +449,6 @@ def _mean(
 ) -> statistics.Mean:
     """Release the mean of one or several columns."""
     pairs, dates = limits_or_dates(column, bounds)
-    if common.sampler_named and not common.adjacency.count_is_public:
-        raise ParameterError(
-            "`--sampler` and `--delta` of a mean need --adjacency replace: under add-remove it is a"
-            " noisy sum over a noisy count, which takes neither. Leave them out."
-        )
     return statistics.Mean(
         columns=tuple(column),
         bounds=pairs,

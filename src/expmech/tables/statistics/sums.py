@@ -185,6 +185,11 @@ class Mean(ColumnStatistic):
                 adjacency=self.adjacency,
                 concentrated=self.concentrated,
             )
+        if not self.adjacency.count_is_public:
+            raise ParameterError(
+                "`sampler` and `delta` of a mean need 'replace' adjacency: under 'add-remove' it is"
+                " a noisy sum over a noisy count, which takes neither. Leave them out."
+            )
         from expmech.domains.regions import Box
         from expmech.exponential.mechanism import ExponentialMechanism
 
