@@ -55,7 +55,7 @@ _SPELLINGS = {
     r"^([$€£]|CHF|EUR|USD)[ ]*[0-9]|[0-9][ ]*([$€£]|CHF|EUR|USD)$": "look like an amount with its"
     " currency: numbers have none",
     r"^([yY]|[nN]|[yY]es|[nN]o|YES|NO|[jJ]a|[nN]ein|[oO]ui|[nN]on)$": "look like yes or no: count"
-    " with --where, or --query makes 1 and 0 of it",
+    " with --where, or turn them into 1 and 0 with --query",
     r"^[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{4}|[0-9]{2})$": "look like 31.01.2020: dates are"
     " written 2020-01-31, year first",
 }
@@ -264,8 +264,8 @@ def _name_people(columns: Sequence[str]) -> None:
     named = [name for name in columns if _PEOPLE.search(name)]
     if named:
         _print()
-        _print(f"{' and '.join(named)} may name people. Where one of them may have several rows,")
-        _print(f"protect them with all their rows: expmech check ... --unit {named[0]} says more.")
+        _print(f"{' and '.join(named)} may name people. If a person may have several rows, protect")
+        _print(f"people and not rows. To see rows per person: expmech check ... --unit {named[0]}")
 
 
 def _check_people(source: Source, unit: str) -> None:
