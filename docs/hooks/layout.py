@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("docs/**/*.md", "*.md", "benchmarks/results/*.md")
 HIDDEN = {"README.md"}  # its place is taken by docs/README.md
 NOTEBOOK = re.compile(r"(\]\([^)#:\s]+)\.ipynb(?=[)#])")
+OPTION = re.compile(r"<code>(--?[a-z][^<]{0,24})</code>")
 LINK = re.compile(r"\]\(([^)#:\s]+)")
 
 
@@ -55,6 +56,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Lead links to a notebook to the page that is made of it."""
     return NOTEBOOK.sub(r"\1.md", markdown)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Keep options of the command line on one line: a browser would break them at a hyphen."""
+    return OPTION.sub(r'<code class="option">\1</code>', html)
 
 
 @event_priority(-100)  # after the search has written its index
