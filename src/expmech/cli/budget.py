@@ -223,7 +223,8 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     output.print(f"  {'promise':<8}{promise}")
     first = {"source": ledger.settings["source"]} if "source" in ledger.settings else {}
     noted = [
-        f"{name.replace('_', '-')} {value}" for name, value in (first | ledger.settings).items()
+        str(value) if name == "source" else f"{name.replace('_', '-')} {value}"
+        for name, value in (first | ledger.settings).items()
     ]
     if noted:
         output.print(f"  {'table':<8}{', '.join(noted)}")

@@ -85,5 +85,5 @@ def _picture(title: str, fit: list[Option], chosen: str | None, width: int) -> s
         canvas.line(scale.start, y, scale.end, y, "grid")
         canvas.mark(CLOCKS[option.timing][0], scale.place(option.seconds), y)
     canvas.height = foot + tall * len(fit) + 50.0
-    canvas.axis(scale, canvas.height - 46.0, "seconds a draw, forecast")
+    canvas.axis(scale, canvas.height - 46.0, "seconds per draw, forecast")
     return canvas.svg()

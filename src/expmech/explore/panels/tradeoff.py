@@ -95,7 +95,7 @@ def _picture(view: View, title: str, curves: dict[str, Curve], width: int) -> st
     if times:
         legend = [(f"line {kind}", label) for kind, label in kinds.items() if curves[kind]]
         foot = canvas.legend(16.0, top, legend)
-        top = _chart(canvas, across, foot + 38.0, "seconds a draw", times, view)
+        top = _chart(canvas, across, foot + 38.0, "seconds per draw", times, view)
     canvas.height = top - 14.0
     return canvas.svg()
 
