@@ -21,6 +21,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/**/*.md", "*.md", "benchmarks/results/*.md")
 HIDDEN = {"README.md"}  # its place is taken by docs/README.md
+GUIDES = "docs/guides/"
 NOTEBOOK = re.compile(r"(\]\([^)#:\s]+)\.ipynb(?=[)#])")
 OPTION = re.compile(r"<code>(--?[a-z][^<]{0,24})</code>")
 LINK = re.compile(r"\]\(([^)#:\s]+)")
@@ -54,7 +55,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead links to a notebook to the page that is made of it."""
+    """Lead links to a notebook to the page that is made of it; the search finds guides first."""
+    if page.file.src_uri.startswith(GUIDES):
+        page.meta.setdefault("search", {"boost": 4})
     return NOTEBOOK.sub(r"\1.md", markdown)
 
 

@@ -349,7 +349,8 @@ def picture(values: Sequence[ShownValue], *, bars: bool, label: str) -> str:
     parts = []
     for k, value in enumerate(values):
         middle = _TOP + _LINE * (k + 0.5)
-        parts.append(_draw_value(value, value.name or label, middle, place, bars=bars))
+        name = value.name or label.partition(" of ")[2] or label
+        parts.append(_draw_value(value, name, middle, place, bars=bars))
     bottom = _TOP + _LINE * len(values)
     parts.append(_axis(low, high, bottom, place))
     height = bottom + _FOOT

@@ -66,8 +66,8 @@ def _message(view: View) -> str:
         return "No public number bounds this error: it depends on the rows. The time is public."
     after = f"{quoted(error_of(half) or 0.0)} {view.question.error_unit}".strip()
     return (
-        f"Half of epsilon, {show_amount(epsilon / 2)} in place of {show_amount(epsilon)}, takes the"
-        f" error from {quoted(error)} to {after}."
+        f"Half of epsilon, {show_amount(epsilon / 2)} instead of {show_amount(epsilon)}, changes"
+        f" the error from {quoted(error)} to {after}."
     )
 
 
