@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from expmech.core.markup import escape, round_ticks
 
 LINE, LETTER = 18.0, 7.0  # pixels that a line and a letter of text take
+_WIDEST = 6  # letters that have room beside a vertical axis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,8 @@ class Canvas:
         for value in scale.ticks(apart=20.0):
             y = scale.place(value)
             self.line(x - 5.0, y, x, y, "axis")
-            self.text(x - 8.0, y + 4.0, show(value), "tick", "end")
+            label = show(value) if len(show(value)) <= _WIDEST else f"{value:.0e}"
+            self.text(x - 8.0, y + 4.0, label, "tick", "end")
         self.text(x - 40.0, scale.end - 10.0, title, "tick")
 
     def legend(self, x: float, y: float, entries: Sequence[tuple[str, str]]) -> float:
