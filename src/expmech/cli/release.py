@@ -130,7 +130,7 @@ class ReleaseCommand:
         share = self.request.share(len(self.statistics))
         prepared = [share.prepare(statistic, source) for statistic in self.statistics]
         if self.interval is not None:
-            interval = self.quantile_interval(prepared[0])
+            interval = self.quantile_interval(self.interval, prepared[0])
             notes = (interval.note, *self.request.notes)
             prepared = [
                 replace(self.request, epsilon=epsilon, notes=notes).prepare(part, source)
@@ -152,17 +152,18 @@ class ReleaseCommand:
         asked = replace(self.request, epsilon=self.check, delta=Fraction(0), sampler="auto")
         return [*prepared, asked.prepare(usable, source)]
 
-    def quantile_interval(self, prepared: PreparedRelease) -> QuantileInterval:
+    def quantile_interval(
+        self, asked: IntervalOptions, prepared: PreparedRelease
+    ) -> QuantileInterval:
         """Return the interval that is asked for: a quantile with its two ends."""
         from expmech.tables.intervals import QuantileInterval
 
-        assert self.interval is not None
         (quantile,) = self.statistics
         return QuantileInterval.plan(
             quantile,  # type: ignore[arg-type]
             epsilon=self.request.epsilon,
-            share=self.interval.interval_share,
-            rows=self.interval.rows if prepared.count is None else prepared.count,
+            share=asked.interval_share,
+            rows=asked.rows if prepared.count is None else prepared.count,
             owner="a quantile",
             spelt=("--interval-share", "--rows"),
         )
@@ -171,7 +172,10 @@ class ReleaseCommand:
         """Return what a reader is shown: a quantile and its two ends, if all are there, as one."""
         if self.interval is None or len(records) < len(prepared):
             return list(records)
-        return [joined(records[:3], self.quantile_interval(prepared[0])), *records[3:]]
+        return [
+            joined(records[:3], self.quantile_interval(self.interval, prepared[0])),
+            *records[3:],
+        ]
 
     def ledger(self, source: Source) -> Ledger | None:
         """Return the ledger; raise where it is another's or of the other adjacency."""
