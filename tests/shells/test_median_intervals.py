@@ -113,6 +113,10 @@ def test_the_command_shows_one_card_of_three_releases_that_verify(tmp_path: Path
     report = invoke("report", ledger).output
     assert f"| {values[0]:g} | {min(values):g} to {max(values):g} |" in report
 
+    verbose = invoke(*asked[:-2], "--rows", "1000", "--verbose").output
+    assert verbose.count("Differential privacy certificate") == 3
+    assert "epsilon = 0.36 (pure)" in verbose and "epsilon = 0.9 (pure)" not in verbose
+
     plan = tmp_path / "day.toml"
     plan.write_text(
         f'source = "{file}"\nledger = "{ledger}"\nadjacency = "add-remove"\n[[release]]\n'

@@ -66,7 +66,7 @@ def joined(records: Sequence[dict[str, Any]], interval: QuantileInterval) -> dic
     values = [record["value"] for record in records]
     accuracy = {"statement": interval.covers, "lower": min(values), "upper": max(values)}
     whole = dataclasses.replace(_certificate(records[0]), epsilon=float(interval.epsilon))
-    return records[0] | {"accuracy": accuracy, "certificate": whole}
+    return records[0] | {"accuracy": accuracy, "certificate": whole, "joined": True}
 
 
 def show(record: dict[str, Any], *, verbose: bool = False) -> None:
@@ -75,7 +75,7 @@ def show(record: dict[str, Any], *, verbose: bool = False) -> None:
     output.print(first, style="bold")
     for line in [*rest, *terms_of(record)]:
         output.print(line)
-    if verbose:
+    if verbose and "joined" not in record:  # its three releases have certificates, it has none
         output.print(str(_certificate(record)))
 
 
