@@ -17,6 +17,7 @@ from pathlib import Path
 MODULES = {
     "core": "core",
     "prepared": "prepared",
+    "waiting": "waiting",
     "separable": "separable_benchmark",
     "box_tree": "box_tree_benchmark",
     "affine": "affine_benchmark",
@@ -44,6 +45,7 @@ MODULES = {
     "explore": "explore_benchmark",
     "desk": "data_benchmark",
     "reading": "reading_benchmark",
+    "spark": "spark_benchmark",
     "road": "road",
 }
 LONG = ("data",)

@@ -61,7 +61,7 @@ def moments_of(name: str) -> SecondMoments:
 
 def captured(proposal: Proposal, draws: int, seed: int) -> float:
     matrix = proposal.moments.whole.approximate(proposal.moments.bits)
-    axes = draw_axes(proposal, Coins(seeded_bits(seed)), draws)
+    axes, _ = draw_axes(proposal, Coins(seeded_bits(seed)), draws)
     real = axes / np.linalg.norm(axes, axis=1)[:, None]
     inside = np.einsum("ni,ij,nj->n", real, matrix, real)
     return float(inside.mean() / np.linalg.eigvalsh(matrix)[-1])
@@ -103,7 +103,7 @@ def utility_rows(draws: int) -> list[list[str]]:
 
 
 def draw_once(proposal: Proposal) -> Any:
-    return draw_axes(proposal, Coins(operating_system_bits()), 1)
+    return draw_axes(proposal, Coins(operating_system_bits()), 1)[0]
 
 
 def mean_time(proposal: Proposal) -> float:

@@ -104,8 +104,8 @@ def duration(seconds: float) -> str:
         ("ms", 1e-3),
     ):
         if seconds >= size:
-            found = seconds / size
-            return f"{count(found) if found >= 100 else f'{found:.3g}'} {unit}"
+            amount = seconds / size
+            return f"{count(amount) if amount >= 100 else f'{amount:.3g}'} {unit}"
     return f"{seconds / 1e-6:.3g} us"
 
 

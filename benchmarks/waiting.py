@@ -3,9 +3,10 @@
 Both versions run the same jobs, each in a process of its own and in turn: processor time, one
 thread, the least of several repetitions. A goal is a ratio to the earlier version.
 
-    python -m benchmarks.waiting EARLIER [--only WORD] [--repeats N] [--write]
+    python -m benchmarks.waiting [COMMIT] [--only WORD] [--repeats N]
 
-EARLIER is a folder with the earlier version's sources (its ``src`` holds ``expmech``).
+COMMIT is the earlier version; the one that the goals were set against unless said. Without
+``--only``, the page of results is written.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parents[1]
+EARLIER = "6e73fda2"  # the goals are ratios to this commit
 PROGRAM = "from expmech.cli.main import main\nmain()"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Work = Callable[[], Any]
@@ -503,7 +505,7 @@ def report(line: tuple[Any, float, float, str]) -> None:
     )
 
 
-def write_page(earlier: Path, lines: list[tuple[Any, float, float, str]], repeats: int) -> None:
+def write_page(earlier: str, lines: list[tuple[Any, float, float, str]], repeats: int) -> None:
     """Write benchmarks/results/waiting.md."""
     from benchmarks.support import duration, environment, prose, table, write
 
@@ -526,8 +528,6 @@ def write_page(earlier: Path, lines: list[tuple[Any, float, float, str]], repeat
         if now > 1.05 * job.goal * before and job.why
     ]
     load = os.getloadavg()[1]
-    asked = ["git", "-C", str(earlier), "rev-parse", "--short=8", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     write(
         "waiting",
         [
@@ -538,7 +538,7 @@ def write_page(earlier: Path, lines: list[tuple[Any, float, float, str]], repeat
             *table(header, rows),
             "",
             *prose(
-                f"""The earlier version is commit {commit or "unknown"}. The machine is a shared
+                f"""The earlier version is commit {earlier}. The machine is a shared
                 virtual one with {os.cpu_count()} cores, loaded by other work (load average
                 {load:.1f}): processor time is counted, and the least of {repeats} repetitions is
                 shown. The start of a process is measured from its first instruction to its end;
@@ -557,20 +557,21 @@ def write_page(earlier: Path, lines: list[tuple[Any, float, float, str]], repeat
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("earlier", type=Path, nargs="?", help="folder of the earlier version")
+    parser.add_argument("earlier", nargs="?", default=EARLIER, metavar="COMMIT")
     parser.add_argument("--only", default="", help="jobs whose name has this word")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--write", action="store_true", help="write the page of results")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        return work_off()
-    if options.earlier is None:
-        parser.error("EARLIER must be the folder of an earlier version.")
-    lines = measured(options.earlier.resolve(), options.only, options.repeats)
-    if options.write:
-        write_page(options.earlier.resolve(), lines, options.repeats)
-    return None
+        work_off()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        archive = ["git", "-C", str(HERE), "archive", "--format=tar", options.earlier, "src"]
+        sources = subprocess.run(archive, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", folder], check=True, input=sources)
+        lines = measured(Path(folder), options.only, options.repeats)
+    if not options.only:
+        write_page(options.earlier, lines, options.repeats)
 
 
 if __name__ == "__main__":

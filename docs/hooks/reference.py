@@ -50,6 +50,7 @@ PAGES = {
     "core": ("Adjacency, errors and coins", ("core.adjacency: Adjacency", "core.errors: ExpmechError, ParameterError, ParameterTypeError, UnsupportedError, DataError, LossError, EnvelopeViolatedError", "core.coins.exact: Coins")),
     "interop": ("OpenDP and dp_accounting", ("interop.opendp: as_measurement", "interop.dp_accounting: event")),
 }  # fmt: skip
+ACRONYMS = {"MALA", "PMSE"}  # classes; other names in capitals are constants
 ROLE = re.compile(r":[a-z]+:<code>~?([\w.]+)</code>")  # what Sphinx calls a role
 FILE = re.compile(r"(?<![\w/])docs/([\w/]+)\.md")
 
@@ -90,7 +91,7 @@ def listed(page: str) -> list[tuple[str, str]]:
     for item in PAGES[page][1]:
         module, _, names = item.partition(": ")
         public = names.split(", ") if names else _all(ast.parse(_file(module).read_text()))
-        entries += [(module, name) for name in public if not name.isupper()]
+        entries += [(module, name) for name in public if not name.isupper() or name in ACRONYMS]
     return entries
 
 

@@ -25,7 +25,7 @@ import expmech as em
 from expmech.ledger.verification import verify_certificate, verify_value
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.plan import plan
-from expmech.tables.release import ReleaseRequest, aggregate_all
+from expmech.tables.release import ReleaseRequest
 from toys import Anywhere, EvenNumbers, NoisyCount, Patient, Total, TotalOf
 
 values = np.random.default_rng(0).uniform(size=40)
@@ -63,8 +63,7 @@ for claim in ('"eta": 1.5', '"sensitivity": 2', '"adjacency": "replace"'):
 statistic = TotalOf(0)
 assert plan(statistic, epsilon=Fraction(1), count=40).recommended is not None
 settled = ReleaseRequest(epsilon=Fraction(100)).prepare_rows(statistic, 40)
-(found,) = aggregate_all([settled], ArrayRows(numbers=values[:, None]))
-drawn = settled.release(found)
+drawn = settled.release(ArrayRows(numbers=values[:, None]).aggregate(settled.aggregation))
 assert abs(drawn.value[0] - values.sum()) < 2.0
 assert drawn.certificate == settled.certificate
 (folder / "statistic.json").write_text(drawn.certificate.to_json())

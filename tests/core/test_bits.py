@@ -148,7 +148,7 @@ def mechanisms() -> dict[str, PreparedDraw]:
     ready = {one.label: mean.prepare(epsilon=1.0, sampler=one) for one in samplers}
     return ready | {
         "NoisyMean": noisy.prepare(epsilon=1.0),
-        "MostFrequent": settled._draw(Tally(counts=(2, 1), rows=3)),
+        "MostFrequent": settled.with_aggregate(Tally(counts=(2, 1), rows=3)),
     }
 
 

@@ -106,7 +106,7 @@ def test_bounded_range_costs_a_quarter_and_the_ledger_says_how_many_are_left(
     with pytest.raises(LedgerError, match=r"at most 0\.\d+ if its range is bounded"):
         ledger.charge(epsilon="0.1", certificate=written)
     left = ledger.left[0]
-    ledger.require(epsilon=left)
+    ledger.require_all([Entry(epsilon=left)])
     ledger.charge(epsilon=left, statement="what is left, of any kind")
 
 

@@ -273,8 +273,8 @@ def test_amounts_are_kept_with_every_digit(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="Nothing was charged"):
         ledger.charge(epsilon=left + Fraction(1, 10**40))
     with pytest.raises(LedgerError, match="Nothing was charged"):
-        ledger.require(epsilon=left + Fraction(1, 10**40))
-    ledger.require(epsilon=left)
+        ledger.require_all([Entry(epsilon=left + Fraction(1, 10**40))])
+    ledger.require_all([Entry(epsilon=left)])
     ledger.charge(epsilon=left)
     assert ledger.left[0] == 0
 

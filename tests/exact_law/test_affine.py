@@ -269,7 +269,7 @@ def test_float_rounding_agrees_with_exact_rounding_wherever_it_claims_certainty(
             for u, digit in zip(steps[row].tolist(), digits[row].tolist(), strict=True)
         ]
         rest = [] if others is None else others[row].tolist()
-        assert envelope._settle(cell, coins, rest) == indices[row].tolist()
+        assert envelope._reveal(cell, coins, rest) == indices[row].tolist()
 
 
 def test_affine_refuses_a_loss_without_a_form_and_a_lattice_that_is_no_grid() -> None:

@@ -310,7 +310,7 @@ def test_proposals_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> No
         return np.array([bool(left.pop(0)) for _ in range(len(normals.values))])
 
     monkeypatch.setattr(bingham_module, "_accept", accept)
-    found, counts = bingham_module.draw_counted(proposal_of(np.eye(2)), Coins(seeded_bits(1)), 4)
+    found, counts = bingham_module.draw_axes(proposal_of(np.eye(2)), Coins(seeded_bits(1)), 4)
     assert counts.tolist() == [3, 9, 1, 2] and len(found) == 4
 
 

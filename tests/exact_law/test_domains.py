@@ -176,7 +176,7 @@ def test_gaussian_proposals_are_uniform_on_the_ball(
 
     monkeypatch.setattr(balls, "draw_discrete_gaussian", draw)
     law, leftover = law_of(
-        lambda coins: tuple(ball.propose_gaussian(coins, 1, coarse=coarse).ravel().tolist()),
+        lambda coins: tuple(ball._propose_gaussian(coins, 1, coarse=coarse).ravel().tolist()),
         cut=1e-12,
     )
     refused = law.pop(())
@@ -198,7 +198,7 @@ def test_gaussian_proposals_are_uniform_in_two_dimensions(coarse: int) -> None:
     ball = em.L2Ball(2, 1.0, bits=4)
     for coins, right in ((Coins(seeded_bits(11)), True), (Careless(seeded_bits(11)), False)):
         points, counts = np.unique(
-            ball.propose_gaussian(coins, 100_000, coarse=coarse), axis=0, return_counts=True
+            ball._propose_gaussian(coins, 100_000, coarse=coarse), axis=0, return_counts=True
         )
         assert len(points) == len(listed(ball))
         assert (stats.chisquare(counts).pvalue > 1e-6) == right

@@ -22,10 +22,16 @@ from expmech.core.adjacency import Adjacency
 from expmech.core.bits import Bits, seeded_bits
 from expmech.core.coins import Coins
 from expmech.core.errors import ExpmechError, ParameterError
-from expmech.mechanisms.selection import sequences as peeling
+from expmech.mechanisms.selection import top_k as peeling
 from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip, first_of_a_random_order
-from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw, skip_rate, visit
-from expmech.mechanisms.selection.top_k import TopK, TopKTerms
+from expmech.mechanisms.selection.top_k import (
+    PeelingDraw,
+    SequenceDraw,
+    TopK,
+    TopKTerms,
+    skip_rate,
+    visit,
+)
 
 Law = dict[Hashable, float]
 EPSILON = Fraction(1)

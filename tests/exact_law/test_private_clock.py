@@ -18,7 +18,7 @@ import expmech as em
 from expmech.auditing.chain_law import ChainLaw, lattice_point
 from expmech.auditing.enumeration import total_variation
 from expmech.core.errors import EnvelopeViolatedError
-from expmech.exponential.samplers.padding import PadChain, SeparablePadChain
+from expmech.exponential.samplers.runtime import PadChain, SeparablePadChain
 from expmech.ledger.verification import verify_certificate
 from expmech.paper import example2
 

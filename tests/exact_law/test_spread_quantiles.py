@@ -25,9 +25,9 @@ from expmech.core.bits import seeded_bits
 from expmech.core.coins import Coins
 from expmech.ledger.verification import has_bounded_range, rho_of, verify_certificate
 from expmech.mechanisms.quantiles import JointQuantiles, RecursiveQuantiles
+from expmech.mechanisms.quantiles.base import CellCounts, default_spread, draw_subsets
 from expmech.mechanisms.quantiles.draw import JointDraw
 from expmech.mechanisms.quantiles.recursive_quantiles import node_units, nodes_of
-from expmech.mechanisms.quantiles.spread import CellCounts, default_spread, draw_subsets
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
 
 CELLS, SPREAD = 3, 2

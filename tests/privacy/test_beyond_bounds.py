@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.aggregates import histogram_of
+from support.aggregates import histogram_of, moments_of
 from support.problems import draw_cells
 
 import expmech as em
@@ -17,7 +17,6 @@ from expmech.core.coins import Coins
 from expmech.domains.regions import cells_of, lattice_of
 from expmech.losses import L1Mean, Quantile
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
-from expmech.tables.aggregates import moments_of
 from expmech.tables.scaling import scaled, scalings, snapped_columns
 
 LOWER, UPPER = -3.0, 7.0

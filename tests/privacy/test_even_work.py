@@ -21,7 +21,7 @@ from expmech.core.bits import ChaChaBits, seeded_bits
 from expmech.core.coins import Coins
 from expmech.domains import L2Ball
 from expmech.exponential.samplers.chain import run
-from expmech.exponential.samplers.padding import PadState
+from expmech.exponential.samplers.runtime import PadState
 from expmech.losses.quantile import positions_evenly
 from expmech.mechanisms.optimum.risks import Logistic
 

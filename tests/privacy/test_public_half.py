@@ -96,7 +96,7 @@ def test_data_are_put_in_what_was_charged_and_change_nothing_public(
     name: str, adjacency: Adjacency
 ) -> None:
     settled = settle(statistics(adjacency)[name])
-    sides = [settled._draw(aggregate(settled, ROWS, value)) for value in (0.0, 1.0)]
+    sides = [settled.with_aggregate(aggregate(settled, ROWS, value)) for value in (0.0, 1.0)]
     for side in sides:
         assert side.certificate is settled.certificate  # one object: nothing to compare
         assert side.forecast_seconds is settled.public.forecast_seconds

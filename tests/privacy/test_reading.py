@@ -19,11 +19,18 @@ import numpy as np
 import pyarrow
 import pytest
 from pyarrow.parquet import write_table
-from support.aggregates import histogram, histogram_of, labelled_rows, moments, row_count, tally
+from support.aggregates import (
+    histogram,
+    histogram_of,
+    labelled_rows,
+    moments,
+    moments_of,
+    row_count,
+    tally,
+)
 from support.reading import CANDIDATES, ODD_TEXTS, changed, odd_line
 
 from expmech.core.errors import DataError, ParameterError
-from expmech.tables.aggregates import moments_of
 from expmech.tables.keys import canonical_key, tally_values
 from expmech.tables.reading import BLANKS, fill_missing, number_of, read_column
 from expmech.tables.sources.opening import open_frame, open_source

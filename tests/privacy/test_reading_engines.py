@@ -23,6 +23,7 @@ from support.aggregates import (
     histogram_of,
     labelled_rows,
     moments,
+    moments_of,
     row_count,
     standardised_products,
     tally,
@@ -31,7 +32,7 @@ from support.engines import ENGINE_WARNINGS, postgres_filled, spark_session
 from support.reading import ODD_TEXTS
 
 from expmech.core.errors import DataError
-from expmech.tables.aggregates import ProductsOf, moments_of
+from expmech.tables.aggregates import ProductsOf
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.keys import canonical_key, tally_values
 from expmech.tables.reading import fill_missing, missing_rows, read_column

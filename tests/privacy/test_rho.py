@@ -22,7 +22,7 @@ from scipy import special
 
 import expmech as em
 from expmech.interop import dp_accounting as bridge
-from expmech.ledger import Ledger, entries
+from expmech.ledger import Entry, Ledger, entries
 from expmech.ledger.verification import rho_of
 from expmech.mechanisms.noisy_sums import Counts
 from expmech.theory.concentrated import (
@@ -218,7 +218,7 @@ def test_what_is_left_inverts_what_is_charged(tmp_path: Path) -> None:
         rest = ledger.limits.rho - spent.rho
         assert cost(left) <= rest < cost(left + millionth) or left == 2 - spent.epsilon
     left = ledger.left[0]
-    ledger.require(epsilon=left)
+    ledger.require_all([Entry(epsilon=left)])
 
 
 def test_an_earlier_ledger_keeps_what_it_charged(

@@ -28,7 +28,8 @@ from expmech.estimators import (
     PrivateSelector,
 )
 from expmech.mechanisms.noisy_sums.noisy_sums import snap
-from expmech.tables.aggregates import HistogramOf, Moments
+from expmech.tables.aggregates import HistogramOf, Moments, MomentsOf
+from expmech.tables.arrays import ArrayRows
 from expmech.tables.statistics import LargestTotal, MostFrequent, Ridge
 from expmech.tables.statistics.selection import Scoring
 
@@ -177,15 +178,15 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 
 def clipped_after_summing(patch: pytest.MonkeyPatch) -> None:
-    def mutant(rows: Any, bounds: Any, *, bits: int, products: bool = False) -> Moments:
-        lower, upper = np.array(bounds).T
-        finite = np.nan_to_num(np.clip(rows, -1e6, 1e6))
-        totals = np.rint((finite - lower) / (upper - lower) * 2.0**bits).sum(axis=0)
-        most = len(rows) << bits
+    def mutant(self: MomentsOf, rows: ArrayRows) -> Moments:
+        values, (lower, upper) = rows.columns(self.columns), np.array(self.bounds).T
+        finite = np.nan_to_num(np.clip(values, -1e6, 1e6))
+        totals = np.rint((finite - lower) / (upper - lower) * 2.0**self.bits).sum(axis=0)
+        most = len(values) << self.bits
         sums = tuple(int(min(max(total, 0), most)) for total in totals)
-        return Moments(count=len(rows), sums=sums, products=(), bits=bits)
+        return Moments(count=len(values), sums=sums, products=(), bits=self.bits)
 
-    patch.setattr("expmech.tables.aggregates.moments_of", mutant)
+    patch.setattr(MomentsOf, "of_arrays", mutant)
 
 
 def not_clipped(patch: pytest.MonkeyPatch) -> None:
@@ -201,13 +202,16 @@ def rows_counted_thrice(patch: pytest.MonkeyPatch) -> None:
 
 
 def missing_at_the_mean(patch: pytest.MonkeyPatch) -> None:
-    def mutant(values: Any, bounds: Any, rule: str) -> Any:
-        known = np.clip(np.nan_to_num(values), *np.array(bounds).T)
-        stands = known.sum(axis=0) / max(1, len(values))
-        return np.where(np.isnan(values), stands, values)
+    original = MomentsOf.of_arrays
 
-    for module in ("aggregates", "arrays"):
-        patch.setattr(f"expmech.tables.{module}.fill_missing", mutant)
+    def mutant(self: MomentsOf, rows: ArrayRows) -> Moments:
+        values = rows.columns(self.columns)
+        known = np.clip(np.nan_to_num(values), *np.array(self.bounds).T)
+        stands = known.sum(axis=0) / max(1, len(values))
+        filled = np.where(np.isnan(values), stands, values)
+        return original(self, dataclasses.replace(rows, numbers=filled))
+
+    patch.setattr(MomentsOf, "of_arrays", mutant)
 
 
 def scoring_by(change: Callable[[Any, Scoring], Fraction], kind: Any) -> Patch:

@@ -30,7 +30,7 @@ from expmech.mechanisms.optimum.dyadic import DyadicBox, Dyadics
 from expmech.mechanisms.optimum.enclosure import precise_residual
 from expmech.mechanisms.optimum.solver import PerturbedProblem
 from expmech.tables.arrays import ArrayRows
-from expmech.tables.engines import regression
+from expmech.tables.engines import regression, sums
 from expmech.tables.engines.regression import EnginePasses, EngineTable
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.engines.sums import SnappedColumns
@@ -350,7 +350,7 @@ def test_what_no_pass_decides_is_decided_batch_by_batch(
                 exponent=box.exponent,
             )
 
-        monkeypatch.setattr(regression, "_BATCH", 128)
+        monkeypatch.setattr(sums, "_BATCH", 128)
         monkeypatch.setattr(enclosure, "enclose_in", late)
         assert draw() == expected
         assert next(calls) > 12

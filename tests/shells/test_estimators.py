@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from support.aggregates import histogram, histogram_of, moments
+from support.aggregates import histogram, histogram_of, moments, moments_of
 from support.reading import Unkind
 
 import expmech as em
@@ -40,7 +40,6 @@ from expmech.estimators import (
 from expmech.estimators.regression import INFERRED
 from expmech.ledger import LedgerError
 from expmech.ledger.verification import verify_certificate
-from expmech.tables.aggregates import moments_of
 from expmech.tables.arrays import ArrayRows
 from expmech.tables.reading import EQUAL_ROWS, NOTHING_MISSING
 from expmech.tables.sources.opening import open_source

@@ -23,8 +23,7 @@ from expmech.core.coins import Coins
 from expmech.core.coins.exact import Enclosure
 from expmech.mechanisms.quantiles.joint_quantiles import JointQuantiles
 from expmech.mechanisms.selection.permute_and_flip import PermuteAndFlip
-from expmech.mechanisms.selection.sequences import PeelingDraw, skip_rate, visit
-from expmech.mechanisms.selection.top_k import TopK
+from expmech.mechanisms.selection.top_k import PeelingDraw, TopK, skip_rate, visit
 
 LEVEL = 1e-7
 

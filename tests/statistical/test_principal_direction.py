@@ -47,7 +47,7 @@ def law_p_value(
 ) -> float:
     """Draw from the code as shipped and compare with quadrature."""
     rows = rows_in(d, 60, 5)
-    axes = draw_axes(make_proposal(rows, eta), Coins(seeded_bits(seed), guard=guard), size)
+    axes, _ = draw_axes(make_proposal(rows, eta), Coins(seeded_bits(seed), guard=guard), size)
     masses = cell_masses(bingham(0.375 * exact_matrix(rows)), d, CELLS[d])
     return p_value(cell_counts(axes, CELLS[d]), masses)
 
@@ -137,7 +137,7 @@ def test_share_in_a_plane_has_its_closed_form(d: int, m: int, strength: int) -> 
     turn = np.linalg.qr(np.random.default_rng(d + m).normal(size=(d, d)))[0][:m]
     rows = np.repeat(turn, max(strength, 1), axis=0)
     eta = Fraction(1) if strength else Fraction(1, 1 << 40)
-    axes = draw_axes(make_proposal(rows, eta), Coins(seeded_bits(21)), 4_000)
+    axes, _ = draw_axes(make_proposal(rows, eta), Coins(seeded_bits(21)), 4_000)
     real = axes / np.linalg.norm(axes, axis=1)[:, None]
     found = ((real @ turn.T) ** 2).sum(axis=1)
     test = stats.kstest(found, projection_cdf(d, m, float(strength)))
@@ -152,7 +152,7 @@ def test_second_component_has_the_law_of_the_complement() -> None:
     basis = complement(first)
     moments = make_moments(row_products(rows))
     inside = moments.within(WholeMatrix.from_integers(basis), BASIS_BITS)
-    axes = draw_axes(fit_proposal(inside, Fraction(1, 2)), Coins(seeded_bits(31)), 20_000)
+    axes, _ = draw_axes(fit_proposal(inside, Fraction(1, 2)), Coins(seeded_bits(31)), 20_000)
     real = basis * 2.0**-BASIS_BITS
     masses = cell_masses(bingham(0.5 * real.T @ exact_matrix(rows) @ real), 2, CELLS[2])
     assert p_value(cell_counts(axes, CELLS[2]), masses) > ALPHA

@@ -40,6 +40,24 @@ def moments(
     return found
 
 
+def moments_of(
+    values: NDArray[np.float64],
+    bounds: Sequence[Bounds],
+    *,
+    bits: int,
+    products: bool = False,
+) -> Moments:
+    """Return the same moments of rows in memory, missing values at the middle."""
+    aggregation = MomentsOf(
+        columns=tuple(range(len(bounds))),
+        bounds=tuple(bounds),
+        bits=bits,
+        missing="middle",
+        products=products,
+    )
+    return aggregation.of_arrays(ArrayRows(numbers=values))
+
+
 def histogram(
     source: Source, column: str, bounds: Bounds, *, bits: int, missing: str = "middle"
 ) -> NDArray[np.int64]:

@@ -188,8 +188,8 @@ def _optima() -> list[em.Certificate]:
     postprocessing = Coefficients(
         scales=(1.0, 2.0, 3.0), centers=(0.5, -0.25), shift=1.0, names=("a", "b")
     )
-    told = CertificateContext(
+    context = CertificateContext(
         statistic="a regression", postprocessing=postprocessing, notes=("a note of the source",)
     )
-    made.append(fixed.prepare(epsilon=0.7, timing="constant", context=told).certificate)
+    made.append(fixed.prepare(epsilon=0.7, timing="constant", context=context).certificate)
     return made

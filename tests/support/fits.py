@@ -59,7 +59,7 @@ def caught(
     found = Caught()
 
     def instead(settled: PreparedRelease, answer: Any) -> Any:
-        settled._draw(answer)  # as a release would: it refuses rows that change the certificate
+        settled.with_aggregate(answer)  # as a release would: rows that do not fit are refused
         epsilon, timing = settled.request.row_epsilon, settled.request.timing
         mechanism: Any = settled.statistic.mechanism(answer, epsilon, timing)
         found.certificates.append(settled.certificate.to_json())

@@ -43,7 +43,7 @@ from expmech.mechanisms.optimum.in_engine import draw_in_engine
 from expmech.mechanisms.optimum.row_norm import NormSearch
 from expmech.mechanisms.quantiles.draw import JointDraw
 from expmech.mechanisms.selection.permute_and_flip import first_of_a_random_order
-from expmech.mechanisms.selection.sequences import PeelingDraw, SequenceDraw
+from expmech.mechanisms.selection.top_k import PeelingDraw, SequenceDraw
 from support import optimum
 
 SLACK = 1e-6
@@ -484,7 +484,7 @@ def _tape_quantiles(patch: pytest.MonkeyPatch, tape: Tape) -> None:
         return draw(self, coins)
 
     patch.setattr(JointDraw, "draw", once)
-    patch.setattr("expmech.mechanisms.quantiles.spread.draw_subsets", in_order)
+    patch.setattr("expmech.mechanisms.quantiles.base.draw_subsets", in_order)
 
 
 def _tape_optima(patch: pytest.MonkeyPatch, tape: Tape) -> None:

@@ -30,24 +30,24 @@ def of_queries(
     ``together``: what each filter says of a row alone is asked for by one query.
     """
     conditions = [writer.filter() for _ in range(filters)]
-    found = [additivity.counted(condition) for condition in conditions]
+    questions = [additivity.counted(condition) for condition in conditions]
     if together:
-        found = additivity.counted_each(conditions)
-    found += [additivity.counted(writer.plain(), assumed=True) for _ in range(filters // 3)]
+        questions = additivity.counted_each(conditions)
+    questions += [additivity.counted(writer.plain(), assumed=True) for _ in range(filters // 3)]
     others = [
         additivity.summed_where(writer.filter(), "f"),
         additivity.columns([writer.number() for _ in range(more)], "lower"),
         additivity.texts([writer.words()], ["a", "A", "7"]),
         additivity.flags([writer.counted() for _ in range(2)]),
     ]
-    return [*found, *(replace(question, few=few) for question in others)]
+    return [*questions, *(replace(question, few=few) for question in others)]
 
 
-def judge(found: Checked, cases: int) -> None:
+def judge(checked: Checked, cases: int) -> None:
     """Fail where something does not add up, or where too little was asked."""
-    shown = "\n".join(map(str, found.violations[:6]))
-    assert not found.violations, f"{len(found.violations)} expressions do not add up:\n{shown}"
-    assert found.cases >= cases, f"{found.cases} cases; refused: {found.refused}"
+    shown = "\n".join(map(str, checked.violations[:6]))
+    assert not checked.violations, f"{len(checked.violations)} expressions do not add up:\n{shown}"
+    assert checked.cases >= cases, f"{checked.cases} cases; refused: {checked.refused}"
 
 
 def alone(pool: Pool) -> list[list[Any]]:
@@ -115,10 +115,10 @@ def _people(generator: random.Random, pool: Pool, unit: str, count: int) -> list
     """Return people, each with several rows of one name; no two names are the same text."""
     place = list(COLUMNS).index(unit)
     names = {str(one).strip(BLANKS): one for one in COLUMNS[unit] if "\0" not in str(one)}
-    found = []
+    people = []
     chosen = ["a", "A"] if unit in WORDS else []  # two people, whatever a collation says
     others = [name for name in names.values() if name not in chosen]
     for name in [*chosen, *generator.sample(others, count - len(chosen))]:
         rows = [generator.choice(pool.rows) for _ in range(generator.randint(1, 4))]
-        found.append([(*row[:place], name, *row[place + 1 :]) for row in rows])
-    return found
+        people.append([(*row[:place], name, *row[place + 1 :]) for row in rows])
+    return people

@@ -1,7 +1,8 @@
 """A standalone Spark cluster on this machine: a master and workers, each a process of its own.
 
 As a program it is the driver of one: it computes aggregates and regressions of a folder of Parquet
-files, and prints them as JSON. A worker can be killed, with its executor, in the middle.
+files, and prints them as JSON, with its own peak memory. A worker can be killed, with its executor,
+in the middle.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from expmech.core.adjacency import Adjacency
 from expmech.ledger import Ledger
+from expmech.mechanisms.groups import parse_universe
 from expmech.tables import aggregates as asked
 from expmech.tables.engines.rows import TableRows
 from expmech.tables.grammar import parse_condition
@@ -36,6 +40,36 @@ from support.statistics import ready
 COLUMNS, BOUNDS = ("a", "b", "c"), ((-2.0, 2.0), (-5.0, 5.0), (0.0, 6.0))
 NAMES = ("north", "south", "west")
 PAUSE = 0.1  # seconds between two looks at a log
+IN_A_PART = 1_000_000  # rows made at a time
+
+
+def write_rows(folder: Path, rows: int, parts: int) -> Path:
+    """Make a folder of Parquet files: three features, a target, a label and a text."""
+    import pyarrow
+    from pyarrow.parquet import ParquetWriter
+
+    folder.mkdir(exist_ok=True)
+    generator = np.random.default_rng(3)
+    for part in range(parts):
+        writer = None
+        for first in range(0, rows // parts, IN_A_PART):
+            n = min(IN_A_PART, rows // parts - first)
+            features = generator.normal(size=(n, 3)) * [1.0, 2.0, 3.0]
+            features[:5, 0] = [np.nan, np.inf, -np.inf, 1e300, -0.0]
+            score = np.nan_to_num(features[:, 1:]) @ [-0.3, 0.2]
+            table = pyarrow.table(
+                {
+                    **dict(zip(COLUMNS, features.T, strict=True)),
+                    "t": score + generator.normal(size=n),
+                    "k": (score > generator.logistic(size=n)).astype(np.int64),
+                    "s": np.array(NAMES)[generator.integers(0, 3, n)],
+                }
+            )
+            writer = writer or ParquetWriter(folder / f"part-{part}.parquet", table.schema)
+            writer.write_table(table)
+        assert writer is not None
+        writer.close()
+    return folder
 
 
 @dataclass(frozen=True)
@@ -133,8 +167,23 @@ AGGREGATIONS: dict[str, asked.Aggregation] = {
     "histogram": asked.CellsOf(column="b", edges=(-5.0, -1.0, 0.0, 1.0, 5.0)),
     "categories": asked.TallyOf(column="s", candidates=NAMES),
     "magnitudes": asked.MagnitudesOf(column="c", missing="skip"),
+    "keys": asked.KeysOf(column="s", universe=parse_universe("text:5")),
+    "groups": asked.CrossedOf(by=("s",), groups=(("west",), ("east",))),
+    "sums of groups": asked.GroupedOf(
+        by=("s",),
+        groups=(("west",), ("east",)),
+        each=asked.MomentsOf(columns=("b",), bounds=BOUNDS[1:2], bits=30, missing="skip"),
+    ),
+    "directions": asked.ProductsOf(
+        columns=COLUMNS,
+        bounds=BOUNDS,
+        missing="drop",
+        center=(0.0, 0.0, 3.0),
+        scale=(2.0, 5.0, 3.0),
+        row_norm=None,
+    ),
 }
-"""What the statistics ask for, a kind each; regressions besides."""
+"""What statistics ask for, a kind each; regressions besides."""
 
 
 def aggregate(source: Source, name: str) -> str:
@@ -183,6 +232,41 @@ def session(address: str, folder: str) -> Any:
     return found
 
 
+def run_driver(cluster: Cluster, folder: Path, kill: bool) -> dict[str, Any]:
+    """Run this program in a process of its own; return what it prints, or raise."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-W", "ignore", "-m", "support.spark_cluster"),
+            *(cluster.address, str(folder)),
+            *(("--kill", str(cluster.workers[0].pid)) if kill else ()),
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=20 * PATIENCE,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    printed: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
+def alone(folder: Path) -> dict[str, Any]:
+    """Return the same aggregates and draws, computed by DuckDB on this machine."""
+    with closing(open_source(str(folder))) as source:
+        computed: dict[str, Any] = {name: aggregate(source, name) for name in AGGREGATIONS}
+        for name, statistic in (("linear", linear()), ("logistic", logistic())):
+            computed[name] = draw(source, statistic, lambda number: None)
+    return computed
+
+
+def _megabytes(pid: int) -> float:
+    """Return the most memory that a process has had."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address")
@@ -210,6 +294,8 @@ def main() -> None:
             )
             after = spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()
             found["executors"] = [before - 1, after - 1]  # the driver is counted too
+            java = spark.sparkContext._gateway.proc.pid
+            found["megabytes"] = [_megabytes(os.getpid()), _megabytes(java)]
         spark.stop()
     print(json.dumps(found))
     sys.stdout.flush()

@@ -204,25 +204,3 @@ def logistic_of_rows(
     )
     table = ArrayRows(numbers=np.asarray(rows, dtype=np.float64), target=np.asarray(positive))
     return ready(statistic, table, epsilon)
-
-
-def ridge_of_rows(
-    rows: Any,
-    bounds: Sequence[Bounds],
-    *,
-    epsilon: Fraction,
-    penalty: float | None = None,
-    radius: float | None = None,
-    adjacency: str = "replace",
-) -> Ready:
-    *features, target = bounds
-    statistic = Ridge(
-        columns=tuple(range(len(features))),
-        bounds=tuple(features),
-        target=len(features),
-        target_bounds=target,
-        penalty=penalty,
-        radius=radius,
-        adjacency=Adjacency(adjacency),
-    )
-    return ready(statistic, ArrayRows(numbers=np.asarray(rows, dtype=np.float64)), epsilon)

@@ -298,7 +298,7 @@ class _Source:
     order: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def draw(self, pair: Pair, number: int) -> tuple[Outputs, Outputs]:
-        """Draw so many outputs on either data set."""
+        """Draw ``number`` outputs on either data set."""
         self.used += number
         sides: tuple[list[Any], list[Any]] = ([], [])
         if not self.interleave:
@@ -335,7 +335,7 @@ def _find_event(
 
 
 def _search_all(histories: list[_History], claim: Claim, left: int, sharpen: bool) -> None:
-    """Search against the claim; against less where nothing speaks against it, or more if asked."""
+    """Search for evidence against the claim, then against smaller ones; if asked, larger first."""
     aims = [claim.epsilon, claim.epsilon / 2, claim.epsilon / 4, 0.0]
     if sharpen:
         aims = [claim.epsilon + 0.5 * j for j in range(12, 0, -1)] + aims

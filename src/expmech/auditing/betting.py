@@ -210,7 +210,7 @@ class RatioTest:
 
     @cached_property
     def _needed(self) -> Integers:
-        """The least first count, per second one, as strong as the data; draws + 1 where none is."""
+        """For each second count, the least first count as strong as the data, else draws + 1."""
         seconds = np.arange(self.draws + 1, dtype=np.float64)
         counts = (np.array([float(count)]) for count in (self.likely, self.unlikely))
         observed = float(self._evidence(*counts)[0])

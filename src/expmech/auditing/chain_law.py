@@ -111,7 +111,7 @@ class Transitions:
                 self._moves.append((number, self._number(after), probability))
 
     def advance(self) -> dict[Hashable, float]:
-        """Move the mass by one step, except that of unlikely states; return what ended in it."""
+        """Move the mass of all but unlikely states by one step; return what ended in it."""
         self._expanded = np.pad(self._expanded, (0, len(self.mass) - len(self._expanded)))
         fresh = np.flatnonzero(~self._expanded & (self.mass > self._ignore))
         if fresh.size:

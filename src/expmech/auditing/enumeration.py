@@ -120,7 +120,7 @@ class EnumeratingCoins(Coins):
 
 @functools.cache
 def _geometric(rate: Fraction) -> tuple[float, ...]:
-    """Return the probabilities of 0, 1, ..., and that of all beyond."""
+    """Return the probabilities of 0, 1, ..., and of all larger numbers together."""
     ratio = math.exp(-float(rate))
     terms = math.ceil(math.log(_TAIL) / -float(rate)) + 1
     return (*(ratio**x * (1.0 - ratio) for x in range(terms)), ratio**terms)

@@ -138,7 +138,7 @@ def _parts(output: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def join(parts: Sequence[Outputs]) -> Outputs:
-    """Return outputs one after the other."""
+    """Return the outputs of several lots as one, in order."""
     labels = np.concatenate([part.labels for part in parts])
     columns = tuple(dict.fromkeys(name for part in parts for name in part.columns))
     others = tuple(dict.fromkeys(name for part in parts for name in part.extra_columns))

@@ -191,8 +191,7 @@ class Laboratory:
     @cached_property
     def target_epsilon(self) -> float:
         """The pure epsilon of f itself, on these neighbours."""
-        both = [(self.targets[one], self.targets[other]) for one, other in self.pairs]
-        return max(max(map(abs, log_ratio_range(p, q))) for p, q in both)
+        return self._largest_log_ratio(self.targets)
 
     @cached_property
     def limits(self) -> Floats:
@@ -205,8 +204,12 @@ class Laboratory:
     @cached_property
     def limit_epsilon(self) -> float:
         """The pure epsilon of the value after very many steps."""
-        both = [(self.limits[one], self.limits[other]) for one, other in self.pairs]
-        return max(max(map(abs, log_ratio_range(p, q))) for p, q in both)
+        return self._largest_log_ratio(self.limits)
+
+    def _largest_log_ratio(self, laws: Floats) -> float:
+        """Return the largest |log ratio| of the laws of two neighbours; one law per data set."""
+        ranges = [log_ratio_range(laws[one], laws[other]) for one, other in self.pairs]
+        return float(np.abs(ranges).max())
 
     @property
     def keeps_target(self) -> bool:
@@ -461,11 +464,9 @@ def laboratory(
         )
     if isinstance(kernel, Kernel):
         moves = [kernel.bind(target) for target in targets]
+        step_law = _enumerated_step if follow_coins else transition_matrix
         matrices = [
-            _enumerated_step(own, target, points)
-            if follow_coins
-            else _stated_step(own, target, points)
-            for own, target in zip(moves, targets, strict=True)
+            _stay(step_law(own, target, points)) for own, target in zip(moves, targets, strict=True)
         ]
         joint = np.array(
             [
@@ -510,13 +511,8 @@ def _stay(moves: Floats) -> Floats:
     return whole
 
 
-def _stated_step(moves: Moves, target: Target, points: Indices) -> Floats:
-    """Return the step by the masses and the ratio that a kernel states."""
-    return _stay(transition_matrix(moves, target, points))
-
-
 def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Floats:
-    """Return the step by every path of the shipped code's coins."""
+    """Return the probabilities of accepted moves by every path of the shipped code's coins."""
     numbers = {tuple(point): j for j, point in enumerate(points.tolist())}
     step_law = np.zeros((len(points), len(points)))
     for j, point in enumerate(points):
@@ -528,11 +524,11 @@ def _enumerated_step(moves: Moves, target: Target, points: Indices) -> Floats:
 
         for reached, probability in law_of(step, cut=1e-13)[0].items():
             step_law[j, numbers[reached]] += probability  # type: ignore[index]
-    return _stay(step_law)
+    return step_law
 
 
 def _validate_matrix(matrix: Any, points: int) -> Floats:
-    """Return a caller's matrix; raise unless it is one of transitions."""
+    """Return a caller's matrix; raise unless it is a transition matrix."""
     transitions = np.asarray(matrix, dtype=np.float64)
     square = transitions.ndim == 2 and transitions.shape[0] == transitions.shape[1]
     if (
@@ -552,7 +548,7 @@ def _validate_matrix(matrix: Any, points: int) -> Floats:
 
 
 def _invariant(matrix: Floats) -> Floats:
-    """Return the law that a matrix leaves as it is; one of them where there are several."""
+    """Return a law that is invariant under the matrix."""
     balance = matrix.T - np.eye(len(matrix))
     balance[-1] = 1.0  # the sum of the law, in the place of an equation that follows from the rest
     last = np.zeros(len(matrix))

@@ -67,7 +67,8 @@ def numbers(lower: float, upper: float, *, rows: int = 8, adjacency: str = "repl
     >>> [pair.name for pair in numbers(0.0, 1.0, rows=4)][:3]
     ['all low, one high', 'all high, one low', 'half and half']
     """
-    return _tables(lambda table: table[:, 0], [(lower, upper)], rows, adjacency)
+    pairs = tables([(lower, upper)], rows=rows, adjacency=adjacency)
+    return [Pair(pair.name, pair.first[:, 0], pair.second[:, 0]) for pair in pairs]
 
 
 def tables(
@@ -92,7 +93,23 @@ def tables(
     >>> tables([(0.0, 1.0), (0.0, 5.0)], rows=4)[0].first.shape
     (4, 2)
     """
-    return _tables(lambda table: table, bounds, rows, adjacency)
+    rows = validate_integer(rows, name="rows", owner=_OWNER, low=1, high=1 << 20)
+    relation = validate_adjacency(adjacency, owner=_OWNER)
+    low, high = _ends(bounds)
+    middle = low + (high - low) / 2
+    steps = np.linspace(0.0, 1.0, rows)[:, None]
+    bases = [
+        ("all low, one high", np.tile(low, (rows, 1)), high),
+        ("all high, one low", np.tile(high, (rows, 1)), low),
+        ("half and half", np.where(np.arange(rows)[:, None] % 2, high, low), middle),
+        ("ties in the middle", np.tile(middle, (rows, 1)), high),
+        ("evenly spread", low + (high - low) * steps, low),
+    ]
+    if relation is Adjacency.REPLACE:
+        last = np.arange(rows)[:, None] == rows - 1
+        return [Pair(name, base, np.where(last, row, base)) for name, base, row in bases]
+    added = [Pair(name, base, np.vstack([base, row])) for name, base, row in bases]
+    return [*added, Pair("nothing and one row", np.zeros((0, len(low))), high[None, :])]
 
 
 def labelled(
@@ -173,31 +190,6 @@ def values(candidates: Sequence[Any], *, rows: int = 8, adjacency: str = "replac
         ]
     added = [Pair(f"{name}, one more", base, [*base, other]) for name, base in bases]
     return [*added, Pair("nothing and one row", [], [usual])]
-
-
-def _tables(
-    shape: Any, bounds: Sequence[tuple[float, float]], rows: int, adjacency: str
-) -> list[Pair]:
-    rows = validate_integer(rows, name="rows", owner=_OWNER, low=1, high=1 << 20)
-    relation = validate_adjacency(adjacency, owner=_OWNER)
-    low, high = _ends(bounds)
-    middle = low + (high - low) / 2
-    steps = np.linspace(0.0, 1.0, rows)[:, None]
-    bases = [
-        ("all low, one high", np.tile(low, (rows, 1)), high),
-        ("all high, one low", np.tile(high, (rows, 1)), low),
-        ("half and half", np.where(np.arange(rows)[:, None] % 2, high, low), middle),
-        ("ties in the middle", np.tile(middle, (rows, 1)), high),
-        ("evenly spread", low + (high - low) * steps, low),
-    ]
-    if relation is Adjacency.REPLACE:
-        last = np.arange(rows)[:, None] == rows - 1
-        return [
-            Pair(name, shape(base), shape(np.where(last, row, base))) for name, base, row in bases
-        ]
-    added = [Pair(name, shape(base), shape(np.vstack([base, row]))) for name, base, row in bases]
-    nothing = np.zeros((0, len(low)))
-    return [*added, Pair("nothing and one row", shape(nothing), shape(high[None, :]))]
 
 
 def _ends(bounds: Sequence[tuple[float, float]]) -> tuple[Floats, Floats]:

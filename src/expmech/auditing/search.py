@@ -72,7 +72,7 @@ def search(first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent | None
 
 
 def judge(event: Event, first: Outputs, second: Outputs, rule: Rule) -> CandidateEvent:
-    """Return an event with what earlier draws say of it."""
+    """Return an event with its shares of earlier draws and its expected gain."""
     p, q = float(event.holds(first).mean()), float(event.holds(second).mean())
     return _candidate(event, p, q, min(len(first), len(second)), rule)
 
@@ -110,8 +110,8 @@ def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule)
 
     The first few labels look best in the draws that gave the order, partly by luck.
     """
-    even, odd = (_tally(first[j::2], second[j::2], labels) for j in (0, 1))
-    most = int(np.argmax(_curve(_by_ratio(even), odd, rule) + _curve(_by_ratio(odd), even, rule)))
+    even, odd = (_count_labels(first[j::2], second[j::2], labels) for j in (0, 1))
+    most = int(np.argmax(_gains(_by_ratio(even), odd, rule) + _gains(_by_ratio(odd), even, rule)))
     whole = even + odd
     chosen = _by_ratio(whole)[: most + 1]
     shares = whole[:, chosen].sum(axis=1) / whole.sum(axis=1)
@@ -120,7 +120,7 @@ def _best_labels(labels: list[str], first: Outputs, second: Outputs, rule: Rule)
     return _candidate(event, p, q, min(len(first), len(second)), rule)
 
 
-def _tally(first: Outputs, second: Outputs, labels: list[str]) -> Integers:
+def _count_labels(first: Outputs, second: Outputs, labels: list[str]) -> Integers:
     """Return how often each label occurs, one row per side."""
     numbers = (np.searchsorted(labels, side.labels) for side in (first, second))
     return np.array([np.bincount(side, minlength=len(labels)) for side in numbers])
@@ -131,7 +131,7 @@ def _by_ratio(counts: Integers) -> Integers:
     return np.argsort((counts[1] + 1.0) / (counts[0] + 1e-9), kind="stable")
 
 
-def _curve(order: Integers, counts: Integers, rule: Rule) -> Floats:
+def _gains(order: Integers, counts: Integers, rule: Rule) -> Floats:
     """Return the gain of the first label, of the first two, and so on."""
     draws = int(counts.sum(axis=1).min())
     tops, bottoms = np.cumsum(counts[:, order], axis=1) / draws

@@ -23,6 +23,7 @@ LEVEL = Fraction(19, 20)
 """An interval covers the truth in at least this share of releases."""
 
 MISSED = 1 - LEVEL
+_MISSED = float(MISSED)
 _ROUNDS = 64  # of an iteration whose every step is a valid end
 
 
@@ -137,7 +138,7 @@ def _quantile(weight: float) -> float:
     low, high = 2.0, 3.0  # of weights 1/2 and 1 the quantiles are 2.06 and 2.996
     for _ in range(40):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if _tail(middle, weight) > float(MISSED) else (low, middle)
+        low, high = (middle, high) if _tail(middle, weight) > _MISSED else (low, middle)
     return high
 
 
@@ -169,10 +170,11 @@ def three_quantile(weights: tuple[float, ...], missed: Fraction) -> float:
             for w in apart
         )
 
-    low, high = 0.0, sum(apart) * math.log(len(apart) / float(missed))
+    most = float(missed)
+    low, high = 0.0, sum(apart) * math.log(len(apart) / most)
     for _ in range(50):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if tail(middle) > float(missed) else (low, middle)
+        low, high = (middle, high) if tail(middle) > most else (low, middle)
     return high
 
 

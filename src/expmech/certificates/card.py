@@ -163,11 +163,9 @@ def caution(certificate: Certificate, values: Sequence[ShownValue]) -> list[Row]
     """
     domain, shape = certificate.domain, certificate.postprocessing
     lower, upper = domain.get("lower"), domain.get("upper")
-    if (
-        domain.get("kind") not in _MEANS
-        or not (values and lower and upper)
-        or len(values) % len(lower)
-    ):
+    if domain.get("kind") not in _MEANS or not (values and lower and upper):
+        return []
+    if len(values) % len(lower):
         return []
     if shape.get("map") == Dates.name:
         whole = [value.interval == _bounds(certificate) for value in values]

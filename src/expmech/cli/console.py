@@ -31,6 +31,9 @@ arguments: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=("relea
 """What followed `expmech` on the command line, so that a message can repeat the command."""
 
 
+_COLOURED = 100_000  # characters of JSON
+
+
 class _PlainConsole(Console):
     """A console that shows texts as they are: no markup, no emoji, no control characters."""
 
@@ -43,8 +46,11 @@ class _PlainConsole(Console):
     def print_json(self, json: str | None = None, **_: Any) -> None:
         """Print JSON; characters that a reader would not see are escaped, which JSON allows."""
         text = dumps(loads(json or "null"), indent=2, ensure_ascii=False)
-        marks = (mark if visible(mark, lines=True) == mark else dumps(mark)[1:-1] for mark in text)
-        self.print(JSONHighlighter()("".join(marks)))
+        hidden = (mark for mark in set(text) if visible(mark, lines=True) != mark)
+        text = text.translate({ord(mark): dumps(mark)[1:-1] for mark in hidden})
+        # Colours of a hundred thousand groups would take minutes.
+        colours = self.is_terminal and len(text) < _COLOURED
+        self.print(JSONHighlighter()(text)) if colours else print(text, file=self.file)
 
 
 output = _PlainConsole()

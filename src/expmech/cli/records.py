@@ -69,20 +69,29 @@ def joined(records: Sequence[dict[str, Any]], interval: QuantileInterval) -> dic
     return records[0] | {"accuracy": accuracy, "certificate": whole, "joined": True}
 
 
+def _certificate(record: dict[str, Any]) -> Certificate:
+    certificate = record["certificate"]
+    if isinstance(certificate, Certificate):
+        return certificate
+    return Certificate.from_json(json.dumps(certificate))  # the record was read from a file
+
+
 def show(record: dict[str, Any], *, verbose: bool = False) -> None:
     """Print the card of a release; ``verbose`` adds the whole certificate."""
-    first, *rest = lines_of(record, verbose=verbose)
-    output.print(first, style="bold")
-    for line in [*rest, *terms_of(record)]:
-        output.print(line)
-    if verbose and "joined" not in record:  # its three releases have certificates, it has none
-        output.print(str(_certificate(record)))
-
-
-def terms_of(record: dict[str, Any]) -> list[str]:
-    """Return what a release guarantees and assumes, and what it leaves of the budget, as lines."""
     certificate = _certificate(record)
     values = shown_values(record["value"], record.get("accuracy", {}))
+    first, *rest = lines_of(record, values, verbose=verbose)
+    output.print(first, style="bold")
+    for line in [*rest, *terms_of(record, certificate, values)]:
+        output.print(line)
+    if verbose and "joined" not in record:  # its three releases have certificates, it has none
+        output.print(str(certificate))
+
+
+def terms_of(
+    record: dict[str, Any], certificate: Certificate, values: Sequence[ShownValue]
+) -> list[str]:
+    """Return what a release guarantees and assumes, and what it leaves of the budget, as lines."""
     rows = [*caution(certificate, values), ("guarantee", guarantee(certificate))]
     rows += [*assumed(certificate), *reading_of(record)]
     if "groups" in record:
@@ -102,28 +111,15 @@ def reading_of(record: dict[str, Any]) -> list[tuple[str, str]]:
     return [("values", text)] if text else []
 
 
-def _certificate(record: dict[str, Any]) -> Certificate:
-    certificate = record["certificate"]
-    if isinstance(certificate, Certificate):
-        return certificate
-    return Certificate.from_json(json.dumps(certificate))  # the record was read from a file
-
-
-def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
+def lines_of(
+    record: dict[str, Any], values: Sequence[ShownValue], *, verbose: bool = True
+) -> list[str]:
     """Return the value of a release and how far the truth may be, line by line."""
-    accuracy = record.get("accuracy", {})
-    title = visible(usual_name(record["statement"]))
-    value = record["value"]
-    counted = isinstance(value, dict) and all(type(count) is int for count in value.values())
-    if counted and len(value) > _SCREEN and not verbose:
-        title += f": the {_SHOWN} largest of {len(value):,}; --output and --json give all"
-        largest = sorted(value, key=value.__getitem__, reverse=True)[:_SHOWN]
-        value = {name: value[name] for name in largest}
-        accuracy = {
-            part: {name: ends[name] for name in largest} if isinstance(ends, dict) else ends
-            for part, ends in accuracy.items()
-        }
-    values = shown_values(value, accuracy)
+    title, released = visible(usual_name(record["statement"])), record["value"]
+    counted = isinstance(released, dict) and all(type(n) is int for n in released.values())
+    if counted and len(values) > _SCREEN and not verbose:
+        title += f": the {_SHOWN} largest of {len(values):,}; --output and --json give all"
+        values = sorted(values, key=lambda count: count.value or 0.0, reverse=True)[:_SHOWN]
     if not values:
         lines = [f"{title}: none is shown"]
     elif len(values) == 1:
@@ -131,11 +127,11 @@ def lines_of(record: dict[str, Any], *, verbose: bool = True) -> list[str]:
         rows = [("95% interval", value.interval), ("noise scale", value.noise if verbose else "")]
         name = f", {visible(value.name)}" if value.name else ""
         lines = [f"{title}{name}: {value.text}", *text_rows(row for row in rows if row[1])]
-    elif isinstance(value, list):
+    elif isinstance(released, list):
         lines = [f"{title}: {', '.join(value.text for value in values)}"]
     else:
         lines = [title, *_table(values, verbose=verbose)]
-    sentence = accuracy_statement(accuracy)
+    sentence = accuracy_statement(record.get("accuracy", {}))
     if not verbose:  # up to the sentence that says what holds in 95% of releases
         before, mark, after = sentence.partition("95%")
         rest, stop, _ = after.partition(". ")

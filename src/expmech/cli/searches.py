@@ -162,25 +162,20 @@ def bounds_search(
 def with_bounds(own: Mapping[str, Any], pairs: Mapping[str, Bounds]) -> dict[str, Any]:
     """Return the options of a statistic with these bounds in the place of private ones."""
     texts = {name: f"{lower!r},{upper!r}" for name, (lower, upper) in pairs.items()}
-    fields = _fields(own)
     given = [
         texts[name] if text.strip().lower() == PRIVATE else text for name, text in _bounds_of(own)
     ]
+    if "table" not in own:
+        return {**own, "bounds": given}
     changed: dict[str, Any] = {"bounds": given}
-    if "target_bounds" in fields:
+    if hasattr(own["table"], "target_bounds"):
         *changed["bounds"], changed["target_bounds"] = given
-    if "table" in own:
-        return {**own, "table": replace(own["table"], **changed)}
-    return {**own, **changed}
-
-
-def _fields(own: Mapping[str, Any]) -> Mapping[str, Any]:
-    return vars(own["table"]) if "table" in own else own
+    return {**own, "table": replace(own["table"], **changed)}
 
 
 def _bounds_of(own: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return every column with its bounds as they were given, the target last; a plan has none."""
-    fields = _fields(own)
+    fields = vars(own["table"]) if "table" in own else own
     bounds = fields.get("bounds")
     if not bounds:
         return []

@@ -129,19 +129,16 @@ def complete(
                 f"`{option}` contradicts the ledger {path}, which was made with {option} {own}; got"
                 f" {value}. Leave {option} out. Nothing was charged."
             )
+    folder, in_files = ledger.path.resolve().parent, _is_file(known.get("source", ""))
+    for name in ("lookup", *(("source", "unit_from") if in_files else ())):
+        if name in known:  # kept as a path from the folder of the ledger
+            known[name] = os.path.join(folder, known[name])
     filled = {name: known.get(name) for name in _CONSTANT if getattr(place, name) is None}
-    source = known.get("source")
-    if place.source is None and source is not None:
-        folder = ledger.path.resolve().parent if _is_file(source) else ""
-        filled["source"] = os.path.join(folder, source)
-    if place.lookup is None and place.on is None and "lookup" in known:
-        filled |= {"lookup": str(ledger.path.resolve().parent / known["lookup"]), "on": known["on"]}
-    if place.unit_from is None and place.unit_on is None and "unit_from" in known:
-        folder = ledger.path.resolve().parent if _is_file(known.get("source", "")) else ""
-        filled |= {
-            "unit_from": os.path.join(folder, known["unit_from"]),
-            "unit_on": known["unit_on"],
-        }
+    if place.source is None:
+        filled["source"] = known.get("source")
+    for first, second in (("lookup", "on"), ("unit_from", "unit_on")):
+        if getattr(place, first) is None and getattr(place, second) is None and first in known:
+            filled |= {first: known[first], second: known[second]}
     if place.table is None and place.query is None:
         filled["query"] = known.get("query")
         if not _is_file(filled.get("source") or place.source or ""):

@@ -40,22 +40,18 @@ class ChaChaBits:
     def __init__(self, key: bytes, source: str) -> None:
         self.source = source
         self._key = key
-        self._nonce = -1
+        self._stream: CipherContext
+        self._nonce, self._left = -1, 0
         self._buffer = np.empty(0, dtype=np.uint8)
-        self._rekey()
-
-    def _rekey(self) -> None:
-        # A nonce is used once under a key, so no part of the stream comes twice.
-        self._nonce += 1
-        counter_and_nonce = bytes(4) + self._nonce.to_bytes(12, "little")
-        self._stream: CipherContext = Cipher(
-            algorithms.ChaCha20(self._key, counter_and_nonce), mode=None
-        ).encryptor()
-        self._left = _BYTES_PER_NONCE
 
     def _generate(self, n_bytes: int) -> NDArray[np.uint8]:
         if n_bytes > self._left:
-            self._rekey()
+            # A nonce is used once under a key, so no part of the stream comes twice.
+            self._nonce += 1
+            counter_and_nonce = bytes(4) + self._nonce.to_bytes(12, "little")
+            cipher = Cipher(algorithms.ChaCha20(self._key, counter_and_nonce), mode=None)
+            self._stream = cipher.encryptor()
+            self._left = _BYTES_PER_NONCE
         self._left -= n_bytes
         stream = np.empty(n_bytes, dtype=np.uint8)
         for first in range(0, n_bytes, len(_ZEROS)):

@@ -1,4 +1,4 @@
-"""What a domain offers: any lattice, a region of points, a grid; and a draw that two share."""
+"""The base classes of domains: any lattice, a region of points, a grid."""
 
 from __future__ import annotations
 

@@ -475,7 +475,7 @@ class L2Ball(NormBall):
                 proposed = self.cube.draw_uniform(coins, lot)
                 proposed = proposed[self.contains(proposed)]
             else:
-                proposed = self.propose_gaussian(coins, lot)
+                proposed = self._propose_gaussian(coins, lot)
             lots.append(proposed[:missing])
             missing -= len(lots[-1])
             lot = min(max(2 * lot, missing), _MOST_DRAWN)
@@ -483,29 +483,16 @@ class L2Ball(NormBall):
 
     @property
     def _gaussian_bits(self) -> int:
-        """Bits from which rounding to the cells of :meth:`propose_gaussian` costs little."""
+        """Bits from which rounding to the cells of :meth:`_propose_gaussian` costs little."""
         return math.ceil(1.5 * math.log2(self.dimension)) + 1
 
-    def propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
+    def _propose_gaussian(self, coins: Coins, size: int, *, coarse: int = _COARSE_BITS) -> Indices:
         """Propose ``size`` points; return those accepted, independent and uniform in the ball.
 
         A cell of ``2^fine`` indices per axis, numbered u from the middle, is drawn with ``P(u) ~
         exp(-c |u|^2)``, then a point of it uniformly; a point of the ball is accepted with
-        probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells.
-
-        Parameters
-        ----------
-        coins : Coins
-            The source of randomness.
-        size : int
-            How many proposals.
-        coarse : int
-            The ball is cut into about ``2^coarse`` cells per axis; a smaller number is for tests.
-
-        Returns
-        -------
-        ndarray of int
-            The accepted points, one per row; fewer than ``size``.
+        probability ``exp(-c (K - |u|^2))``, K the largest ``|u|^2`` of its cells. The ball is cut
+        into about ``2^coarse`` of them per axis.
         """
         d, fine = self.dimension, max(0, self.bits - coarse)
         half = 1 << (self.bits - 1 - fine)

@@ -4,6 +4,5 @@ A shell: every probability on the page comes from the library. It takes no data 
 """
 
 from expmech.explore.server import make_server
-from expmech.explore.state import State, read_state
 
-__all__ = ["State", "make_server", "read_state"]
+__all__ = ["make_server"]

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from expmech.core.errors import ParameterError, validate_choice, validate_integer
 from expmech.explore.questions import QUESTIONS, Question, Setting
+from expmech.explore.questions.base import QuestionState
 from expmech.ledger import exact_amount
 from expmech.ledger.amounts import show_amount
 
@@ -23,7 +24,7 @@ WHOLE = {
     "failure": Setting(low=3, high=12, start=6),
     "people": Setting(low=2, high=30, start=10),
 }
-"""RawRows numbers that no question changes: seeds, the attacker's prior in percent, the composition
+"""Whole numbers that no question changes: seeds, the attacker's prior in percent, the composition
 of many releases with its delta of ten to minus ``failure``, and the rows of the paper's chain."""
 
 DECIMAL = {
@@ -38,17 +39,9 @@ _FURTHEST = 1e6  # bounds on the bounds
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class State(QuestionState):
     """Every control of the page."""
 
-    question: str
-    method: str
-    rows: int
-    size: int
-    lower: float
-    upper: float
-    epsilon: Fraction
-    data: int
     seed: int
     prior: int
     releases: int

@@ -369,17 +369,17 @@ class ExponentialMechanism(Mechanism):
 
     @classmethod
     def bounded_range(cls, certificate: Certificate) -> bool:
-        """Tell whether the sampler has."""
+        """Tell whether the sampler's law has a bounded range."""
         kind = SAMPLERS.find(str(certificate.sampler.get("sampler")))
         return kind is not None and kind.rebuild(certificate.sampler).bounded_range
 
 
 def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
-    """Check what a certificate says of a base measure for sense; the function is not in it."""
+    """Check that what a certificate says of a base measure makes sense."""
     try:
         slopes, widths = written["lipschitz"], domain.axis_widths
         known = BaseMeasure(
-            _unknown,
+            lambda points: np.zeros(len(points)),  # the function is not in a certificate
             name=written["name"],
             most=written["most"],
             least=written["least"],
@@ -392,11 +392,6 @@ def _verify_base(written: Mapping[str, Any], domain: Domain) -> Check:
     except (ExpmechError, KeyError, TypeError, ValueError):
         return Check(claim="base", holds=False, detail="no base measure is described like this")
     return Check(claim="base", holds=holds, detail=f"{written['name']!r}, digest not compared")
-
-
-def _unknown(points: Array) -> Floats:
-    """Stand in for a function that a certificate cannot hold."""
-    return np.zeros(len(points))
 
 
 def compare_base(certificate: Certificate, base: BaseMeasure | None) -> Check:

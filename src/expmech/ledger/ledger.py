@@ -374,23 +374,6 @@ class Ledger:
         """Raise LedgerError where the total refers to another neighbouring relation."""
         self._refuse_adjacency(self.adjacency, [adjacency])
 
-    def require(self, *, epsilon: object, delta: object = 0) -> None:
-        """Raise where a pure charge of this size is refused now; nothing is charged.
-
-        Parameters
-        ----------
-        epsilon : str, int, Fraction or float
-            Read as the decimal number that it prints as.
-        delta : str, int, Fraction or float, default 0
-            Likewise.
-
-        Raises
-        ------
-        LedgerError
-            With what is left.
-        """
-        self.require_all([Entry(epsilon=epsilon, delta=delta)])
-
     def require_all(self, entries: Sequence[Entry]) -> None:
         """Raise LedgerError where :meth:`charge_all` would now; nothing is charged."""
         charges = [price(entry, owner=f"{_OWNER}.charge") for entry in entries]

@@ -15,7 +15,7 @@ SINGLE = "release"
 
 
 def deliver(connection: sqlite3.Connection, number: int, record: str) -> str:
-    """Write a record unless there is one for the charge; return the one that is there then."""
+    """Write a record unless the charge has one; return the one it has then."""
     # A charge pays for one value: a second draw would be a release that nobody paid for.
     kept = connection.execute("SELECT record FROM outbox WHERE number = ?", (number,)).fetchone()
     if kept is not None:

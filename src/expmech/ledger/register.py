@@ -212,7 +212,7 @@ def _write(work: Callable[[], Any]) -> None:
 
 
 def _place(member: str) -> Path:
-    """Return the file of a member's note; that of an inode whatever path it was seen under."""
+    """Return the file of a member's note; an inode has the same file under every path."""
     kind, _, rest = member.partition(" ")
     key = f"inode {rest.partition(' ')[0]}" if kind == "inode" else member
     return _folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.json"

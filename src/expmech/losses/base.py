@@ -11,11 +11,14 @@ from typing import Any, Protocol, Self, TypedDict, runtime_checkable
 
 import numpy as np
 
+from expmech.core.adjacency import Adjacency
 from expmech.core.arrays import Array, Floats, Integers
 from expmech.core.errors import ParameterError, ParameterTypeError, confidential_array
 from expmech.domains import Domain, Region
 
 NO_NAN = "no row holds nan, which this loss refuses"
+MOST_ROWS = 1 << 32
+"""The most rows there may be; a public bound uses it where their number is confidential."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +219,7 @@ class Facts:
     assumptions: tuple[str, ...] = ()
 
     def __new__(cls, **facts: Any) -> Self:
-        """Refuse names that are no facts, with the nearest that is one."""
+        """Refuse unknown names, and suggest the nearest fact."""
         for name in facts:
             if name not in cls.__dataclass_fields__:
                 raise ParameterError(_no_such_fact(name, "Facts"))
@@ -337,21 +340,44 @@ def _no_such_fact(name: str, owner: str, names: Iterable[str] | None = None) -> 
 _NORMS = {"l1": "L1", "l2": "Euclidean"}
 
 
-def validate_region(
-    domain: Domain, dimension: int, norm: str, radius: Fraction, *, owner: str
-) -> Region:
-    """Return the domain; raise unless it is a region on which the norm is at most ``radius``."""
+def validate_region(domain: Domain, dimension: int, *, owner: str) -> Region:
+    """Return the domain; raise unless it is a region of this dimension."""
     if not isinstance(domain, Region) or domain.dimension != dimension:
         raise ParameterError(
             f"`domain` of {owner} must be a Box, L1Ball, L2Ball or Simplex of dimension"
-            f" {dimension}."
+            f" {dimension}; got {type(domain).__name__} of dimension {domain.dimension}."
         )
-    if domain.largest_square(norm) > radius**2:
+    return domain
+
+
+def validate_within(
+    domain: Domain, dimension: int, norm: str, radius: Fraction, *, owner: str
+) -> Region:
+    """Return the domain; raise unless it is a region on which the norm is at most ``radius``."""
+    region = validate_region(domain, dimension, owner=owner)
+    if region.largest_square(norm) > radius**2:
         raise ParameterError(
             f"`radius` of {owner} must be at least the largest {_NORMS[norm]} norm on the domain;"
             f" got {float(radius)!r}."
         )
-    return domain
+    return region
+
+
+def validate_function(value: Any, *, name: str, owner: str) -> Any:
+    """Return ``value``; raise unless it can be called."""
+    if not callable(value):
+        kind = type(value).__name__
+        raise ParameterTypeError(f"`{name}` of {owner} must be a function; got {kind}.")
+    return value
+
+
+def validate_count(rows: int, adjacency: Adjacency, *, name: str, owner: str) -> int:
+    """Return the number of rows where it is public, else the most there may be."""
+    if rows > MOST_ROWS or (rows == 0 and adjacency.count_is_public):
+        raise ParameterError(
+            f"`{name}` of {owner} must have at most 2^32 rows, and at least one under 'replace'."
+        )
+    return rows if adjacency.count_is_public else MOST_ROWS
 
 
 def validate_rows(

@@ -26,8 +26,13 @@ from expmech.core.errors import (
 )
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
-from expmech.losses.base import Facts, validate_region, validate_rows
-from expmech.losses.ridge import MOST_ROWS
+from expmech.losses.base import (
+    Facts,
+    validate_count,
+    validate_region,
+    validate_rows,
+    validate_within,
+)
 
 SNAP = 1 << 26
 """Features become multiples of 2^-26: squares and their sums are exact integers."""
@@ -128,13 +133,9 @@ class RowTerms(ABC):
         self.dimension, self._columns = dimension, columns
         self._most, self._slope, self._size = most, slope, size
         self._count = columns.shape[1]
-        if self._count > MOST_ROWS or (self._count == 0 and self.adjacency.count_is_public):
-            raise ParameterError(
-                f"{owner} must be given at most 2^32 rows, and at least one under 'replace'."
-            )
+        self._public_count = validate_count(self._count, self.adjacency, name="rows", owner=owner)
         replace = self.adjacency.count_is_public
         self.sensitivity = most if replace else most / 2
-        self._public_count = self._count if replace else MOST_ROWS
         self._shift = 0.0 if replace else self._count * float(most / 2)
 
     @abstractmethod
@@ -142,45 +143,23 @@ class RowTerms(ABC):
         """Return the domain; raise unless the bounds on terms hold on it."""
 
     @abstractmethod
-    def row_terms(self, y: Floats, rows: slice) -> Floats:
-        """Return the terms of some rows of the data at points.
-
-        Parameters
-        ----------
-        y : ndarray of shape (m, d)
-            Points.
-        rows : slice
-            Which rows of the data.
-
-        Returns
-        -------
-        ndarray of shape (m, number of rows)
-        """
+    def _row_terms(self, y: Floats, rows: slice) -> Floats:
+        """Return the terms of some rows of the data, one line per point."""
 
     @abstractmethod
-    def gradient_sum(self, y: Floats, rows: slice) -> Floats:
-        """Return the sum of the gradients of some rows' terms at points.
-
-        Parameters
-        ----------
-        y, rows
-            As for :meth:`row_terms`.
-
-        Returns
-        -------
-        ndarray of shape (m, d)
-        """
+    def _gradient_sum(self, y: Floats, rows: slice) -> Floats:
+        """Return the sum of the gradients of some rows' terms, one line per point."""
 
     def __call__(self, y: Floats) -> Floats:
         """Return the loss of each row; sums in a fixed order, so that the batch does not matter."""
-        return sum_terms(y, self._count, self.row_terms) - self._shift
+        return sum_terms(y, self._count, self._row_terms) - self._shift
 
     def gradient(self, y: Floats) -> Floats:
         """Return a subgradient at each row, up to ``gradient_error`` in every entry."""
         total = np.zeros((len(y), self.dimension))
         for points in point_lots(len(y), self._count):
             for rows in self._blocks:
-                total[points] += self.gradient_sum(y[points], rows)
+                total[points] += self._gradient_sum(y[points], rows)
         return total
 
     def facts(self, domain: Domain) -> Facts:
@@ -276,24 +255,20 @@ class GeometricMedian(RowTerms):
         )
 
     def validate_domain(self, domain: Domain) -> Region:
-        if not isinstance(domain, Region) or domain.dimension != self.dimension:
-            raise ParameterError(
-                f"`domain` of {_MEDIAN} must be a Box, L1Ball, L2Ball or Simplex of dimension"
-                f" {self.dimension}."
-            )
-        if (domain.lower < self.lower).any() or (domain.upper > self.upper).any():
+        region = validate_region(domain, self.dimension, owner=_MEDIAN)
+        if (region.lower < self.lower).any() or (region.upper > self.upper).any():
             raise ParameterError(f"`domain` of {_MEDIAN} must lie between `lower` and `upper`.")
-        return domain
+        return region
 
-    def row_terms(self, y: Floats, rows: slice) -> Floats:
+    def _row_terms(self, y: Floats, rows: slice) -> Floats:
         squares = (y[:, :1] - self._columns[0, rows]) ** 2
         for j in range(1, self.dimension):
             squares += (y[:, j : j + 1] - self._columns[j, rows]) ** 2
         return np.asarray(np.sqrt(squares, out=squares))
 
-    def gradient_sum(self, y: Floats, rows: slice) -> Floats:
+    def _gradient_sum(self, y: Floats, rows: slice) -> Floats:
         """Return the sum of the unit vectors that point away from the rows; 0 at a row itself."""
-        distances = self.row_terms(y, rows)
+        distances = self._row_terms(y, rows)
         inverse = np.divide(1.0, distances, out=np.zeros_like(distances), where=distances > 0.0)
         pulls = np.empty_like(y)
         for j in range(self.dimension):
@@ -302,7 +277,7 @@ class GeometricMedian(RowTerms):
 
 
 def _diagonal(lower: list[float], upper: list[float]) -> Fraction:
-    """Return a number at least ``|upper - lower|``, and within 2^-60 of it."""
+    """Return ``|upper - lower|``, rounded up by less than 2^-60."""
     ends = zip(lower, upper, strict=True)
     square = sum(((Fraction(up) - Fraction(low)) ** 2 for low, up in ends), Fraction(0))
     # the root of an integer, rounded up: numerator times denominator is a square of the quotient
@@ -343,23 +318,23 @@ class LinearRisk(RowTerms):
         )
 
     @abstractmethod
-    def find_risk(self, residuals: Floats) -> Floats:
+    def _risk(self, residuals: Floats) -> Floats:
         """Return phi of the residuals."""
 
     @abstractmethod
-    def find_slope(self, residuals: Floats) -> Floats:
+    def _risk_slope(self, residuals: Floats) -> Floats:
         """Return a subgradient of phi at the residuals."""
 
     def validate_domain(self, domain: Domain) -> Region:
         owner = type(self).__name__
-        return validate_region(domain, self.dimension, "l2", self.radius, owner=owner)
+        return validate_within(domain, self.dimension, "l2", self.radius, owner=owner)
 
-    def row_terms(self, y: Floats, rows: slice) -> Floats:
-        return self.find_risk(self._residuals(y, rows))
+    def _row_terms(self, y: Floats, rows: slice) -> Floats:
+        return self._risk(self._residuals(y, rows))
 
-    def gradient_sum(self, y: Floats, rows: slice) -> Floats:
+    def _gradient_sum(self, y: Floats, rows: slice) -> Floats:
         """Return the sum of ``-phi'(r) x``."""
-        slopes = self.find_slope(self._residuals(y, rows))
+        slopes = self._risk_slope(self._residuals(y, rows))
         pulls = np.empty_like(y)
         for j in range(self.dimension):
             pulls[:, j] = -(slopes * self._columns[j, rows]).sum(axis=1)
@@ -422,12 +397,12 @@ class QuantileRegression(LinearRisk):
             adjacency=adjacency,
         )
 
-    def find_risk(self, residuals: Floats) -> Floats:
+    def _risk(self, residuals: Floats) -> Floats:
         """Return ``max(q r, (q - 1) r)``."""
         above, below = self._levels
         return np.maximum(residuals * above, residuals * below)
 
-    def find_slope(self, residuals: Floats) -> Floats:
+    def _risk_slope(self, residuals: Floats) -> Floats:
         """Return q above zero, else ``q - 1``."""
         above, below = self._levels
         return np.where(residuals > 0.0, above, below)
@@ -472,12 +447,12 @@ class HuberRegression(LinearRisk):
             adjacency=adjacency,
         )
 
-    def find_risk(self, residuals: Floats) -> Floats:
+    def _risk(self, residuals: Floats) -> Floats:
         """Return h: with s the residual cut to the threshold, ``s (r - s / 2)``."""
         cut = np.clip(residuals, -self._bend, self._bend)
         return np.asarray(cut * (residuals - cut / 2.0))
 
-    def find_slope(self, residuals: Floats) -> Floats:
+    def _risk_slope(self, residuals: Floats) -> Floats:
         return np.clip(residuals, -self._bend, self._bend)
 
 
@@ -516,10 +491,10 @@ class HingeRisk(LinearRisk):
             adjacency=adjacency,
         )
 
-    def find_risk(self, residuals: Floats) -> Floats:
+    def _risk(self, residuals: Floats) -> Floats:
         return np.maximum(residuals, 0.0)
 
-    def find_slope(self, residuals: Floats) -> Floats:
+    def _risk_slope(self, residuals: Floats) -> Floats:
         return (residuals > 0.0).astype(np.float64)
 
 

@@ -14,22 +14,29 @@ from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.errors import (
     LossError,
     ParameterError,
-    ParameterTypeError,
     validate_choice,
     validate_fraction,
     validate_nonnegative,
     validate_number,
 )
 from expmech.core.rounding import float_up
-from expmech.domains import Domain, Region
-from expmech.losses.base import NO_NAN, Facts, validate_rows
-from expmech.losses.ridge import MOST_ROWS
+from expmech.domains import Domain
+from expmech.losses.base import (
+    NO_NAN,
+    Facts,
+    validate_count,
+    validate_function,
+    validate_region,
+    validate_rows,
+)
+from expmech.losses.convex_losses import dot_rows
 
 Slope = Callable[[Floats, Floats], Any]
 
 _OWNER = "GradientNorm"
 _STEPS = 1 << 30  # levels of a row's contribution: sums of 2^32 rows fit into 64 bits
 _LOT = 1 << 20  # products in memory at a time
+_ALL = slice(None)  # rows
 _GUARD = 2.0**-40  # relative, above what float64 loses in a margin
 MONOTONE = (
     "declared by the caller: the slope does not fall as the margin grows, and gives the same float"
@@ -100,9 +107,7 @@ class GradientNorm:
             raise ParameterError(
                 f"`targets` of {_OWNER} must have one entry per row of `features`."
             )
-        if not callable(slope):
-            kind = type(slope).__name__
-            raise ParameterTypeError(f"`slope` of {_OWNER} must be a function; got {kind}.")
+        self._slope = validate_function(slope, name="slope", owner=_OWNER)
         low, high = (
             float(validate_number(end, name="slope_bounds", owner=_OWNER)) for end in slope_bounds
         )
@@ -114,20 +119,17 @@ class GradientNorm:
         self.norm = validate_choice(norm, name="norm", owner=_OWNER, choices=("l1", "l2", "linf"))
         self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
         self.penalty = float(validate_nonnegative(penalty, name="penalty", owner=_OWNER))
-        if len(table) > MOST_ROWS or (self.adjacency == "replace" and not len(table)):
-            raise ParameterError(
-                f"`targets` of {_OWNER} must have at most 2^32 entries, and at least one under"
-                " 'replace'."
-            )
+        self._public_count = validate_count(
+            len(table), self.adjacency, name="targets", owner=_OWNER
+        )
         self.dimension, self._columns, self._targets = table.shape[1], table.T.copy(), column
-        self._slope, self._low, self._high = slope, low, high
+        self._low, self._high = low, high
         self._largest_slope = max(abs(low), abs(high))
         bound = Fraction(self._largest_slope) * _norm_of_ones(self.dimension, norm)
         least, most = self._levels(np.array([low, high]), np.ones(2)).tolist()
         apart = Fraction(self._largest_slope) * Fraction(most - least, _STEPS)
         replaced = apart if features is None else 2 * bound
         self.sensitivity = replaced if self.adjacency == "replace" else bound
-        self._public_count = len(table) if self.adjacency == "replace" else MOST_ROWS
 
     @classmethod
     def quantile(
@@ -184,7 +186,7 @@ class GradientNorm:
         step = self._largest_slope / _STEPS
         sums = np.empty((len(y), self.dimension))
         for lot in self._lots(len(y)):
-            slopes = self._slopes(self._margins(y[lot]))
+            slopes = self._slopes(dot_rows(y[lot], self._columns, _ALL))
             for j, column in enumerate(self._columns):
                 sums[lot, j] = self._levels(slopes, column).sum(axis=1, dtype=np.int64) * step
         return self._length(sums + self.penalty * y)
@@ -197,13 +199,6 @@ class GradientNorm:
     def _lots(self, points: int) -> list[slice]:
         size = max(1, _LOT // max(1, len(self._targets)))
         return [slice(first, first + size) for first in range(0, points, size)]
-
-    def _margins(self, y: Floats) -> Floats:
-        """Return x.y of every row, summed in a fixed order, so that the batch does not matter."""
-        total: Floats = y[:, :1] * self._columns[0]
-        for j in range(1, self.dimension):
-            total += y[:, j : j + 1] * self._columns[j]
-        return total
 
     def _slopes(self, margins: Floats) -> Floats:
         with np.errstate(all="ignore"):
@@ -227,13 +222,9 @@ class GradientNorm:
 
     def facts(self, domain: Domain) -> Facts:
         """Return what is proved on a region of the right dimension."""
-        if not isinstance(domain, Region) or domain.dimension != self.dimension:
-            raise ParameterError(
-                f"`domain` of {_OWNER} must be a Box, L1Ball, L2Ball or Simplex of dimension"
-                f" {self.dimension}."
-            )
+        square = validate_region(domain, self.dimension, owner=_OWNER).largest_square("l2")
         ones = _norm_of_ones(self.dimension, self.norm)
-        farthest = Fraction(isqrt(int(domain.largest_square("l2") * (1 << 40))) + 1, 1 << 20)
+        farthest = Fraction(isqrt(int(square * (1 << 40))) + 1, 1 << 20)
         largest = ones * (self._public_count * Fraction(self._largest_slope))
         largest += ones * Fraction(self.penalty) * farthest
         return Facts(
@@ -254,7 +245,8 @@ class GradientNorm:
         for lot in self._lots(len(lower)):
             low, high = lower[lot], upper[lot]
             center, half = (low + high) / 2.0, (high - low) / 2.0
-            middle, spread = self._margins(center), away[lot, None] + 0.0 * center[:, :1]
+            middle = dot_rows(center, self._columns, _ALL)
+            spread = away[lot, None] + 0.0 * center[:, :1]
             for j, column in enumerate(self._columns):
                 spread = spread + half[:, j : j + 1] * np.abs(column)
             least, most = self._slopes(middle - spread), self._slopes(middle + spread)

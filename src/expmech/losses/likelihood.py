@@ -21,8 +21,7 @@ from expmech.core.errors import (
 from expmech.core.rounding import float_up
 from expmech.domains import Domain
 from expmech.domains.base import probe_indices
-from expmech.losses.base import Facts
-from expmech.losses.ridge import MOST_ROWS
+from expmech.losses.base import MOST_ROWS, Facts, validate_function
 
 _OWNER = "BoundedLogLikelihood"
 _STEPS = 1 << 30  # in half the range of a row: sums of 2^32 rows fit into 64 bits
@@ -70,11 +69,6 @@ class BoundedLogLikelihood:
         adjacency: str = "replace",
         lipschitz: Any = None,
     ) -> None:
-        if not callable(log_likelihood):
-            kind = type(log_likelihood).__name__
-            raise ParameterTypeError(
-                f"`log_likelihood` of {_OWNER} must be a function; got {kind}."
-            )
         try:
             low, high = bound
         except (TypeError, ValueError):
@@ -82,7 +76,7 @@ class BoundedLogLikelihood:
                 f"`bound` of {_OWNER} must be two numbers, the least and the largest"
                 f" log-likelihood of a row; got {bound!r}."
             ) from None
-        self.log_likelihood = log_likelihood
+        self.log_likelihood = validate_function(log_likelihood, name="log_likelihood", owner=_OWNER)
         self.low = float(validate_number(low, name="bound", owner=_OWNER))
         self.high = float(validate_number(high, name="bound", owner=_OWNER))
         if not self.low < self.high:

@@ -10,11 +10,10 @@ import numpy as np
 
 from expmech.core.adjacency import validate_adjacency
 from expmech.core.arrays import ArrayLike, Floats, Integers
-from expmech.core.errors import LossError, ParameterError, ParameterTypeError
+from expmech.core.errors import LossError, ParameterError
 from expmech.core.rounding import float_up
 from expmech.domains import Domain
-from expmech.losses.base import NO_NAN, Facts, validate_rows
-from expmech.losses.ridge import MOST_ROWS
+from expmech.losses.base import NO_NAN, Facts, validate_count, validate_function, validate_rows
 
 _OWNER = "PMSE"
 _MOST_CELLS = 1 << 16
@@ -68,9 +67,7 @@ class PMSE:
         adjacency: str = "replace",
     ) -> None:
         table = validate_rows(rows, name="rows", owner=_OWNER)
-        if not callable(synthetic):
-            kind = type(synthetic).__name__
-            raise ParameterTypeError(f"`synthetic` of {_OWNER} must be a function; got {kind}.")
+        self._synthetic = validate_function(synthetic, name="synthetic", owner=_OWNER)
         self._edges = [np.asarray(each, dtype=np.float64) for each in edges]
         if len(self._edges) != table.shape[1] or any(
             each.ndim != 1 or not (np.diff(each) > 0.0).all() or not np.isfinite(each).all()
@@ -83,11 +80,8 @@ class PMSE:
         if np.prod(self._shape, dtype=np.float64) > _MOST_CELLS:
             raise ParameterError(f"`edges` of {_OWNER} must make at most 2^16 cells.")
         self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
-        if len(table) > MOST_ROWS or (self.adjacency == "replace" and not len(table)):
-            raise ParameterError(
-                f"`rows` of {_OWNER} must be at most 2^32, and at least one under 'replace'."
-            )
-        self._synthetic, self._count = synthetic, len(table)
+        self._count = len(table)
+        self._public_count = validate_count(self._count, self.adjacency, name="rows", owner=_OWNER)
         self._real = self._counts(table)
         self._synthetic_rows: int | None = None
         self.sensitivity = Fraction(1, 1 if self.adjacency == "replace" else 2)
@@ -123,11 +117,8 @@ class PMSE:
 
     def facts(self, domain: Domain) -> Facts:
         """Return what is proved; the number of rows counts as public under replace."""
-        if self.adjacency == "replace":
-            rows, least = self._count, 0.0
-        else:
-            rows = MOST_ROWS
-            least = -rows / 2.0
+        rows = self._public_count
+        least = 0.0 if self.adjacency == "replace" else -rows / 2.0
         cells = int(np.prod(self._shape))
         error = (cells + 8) * Fraction(rows, 1 << 52)
         return Facts(

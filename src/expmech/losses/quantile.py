@@ -266,7 +266,7 @@ class Quantile:
 
     @property
     def _digits(self) -> int:
-        """Binary digits of a rank: of the number of values, or of the most where it is hidden."""
+        """Binary digits of the number of values, or of the largest number where it is hidden."""
         most = self._edges.size if self.adjacency.count_is_public else MOST_VALUES
         return most.bit_length()
 
@@ -295,7 +295,7 @@ class Quantile:
         return self._loss_between(self._rank(lower), up_to)
 
     def _loss_between(self, below: Integers, up_to: Integers) -> Floats:
-        """Return the loss where so many values lie below an interval, and up to its end."""
+        """Return the loss on an interval, from how many values lie below it and up to its end."""
         loss = below - self._target
         np.maximum(loss, self._target - up_to, out=loss)
         return np.asarray(np.maximum(loss, 0.0, out=loss), dtype=np.float64)

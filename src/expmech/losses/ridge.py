@@ -13,13 +13,19 @@ from expmech.core.arrays import Array, ArrayLike, Floats
 from expmech.core.errors import ParameterError, validate_choice, validate_integer, validate_scale
 from expmech.core.rounding import float_up
 from expmech.domains import Domain, Region
-from expmech.losses.base import NO_NAN, AffineForm, Facts, validate_region, validate_rows
+from expmech.losses.base import (
+    MOST_ROWS,
+    NO_NAN,
+    AffineForm,
+    Facts,
+    validate_count,
+    validate_rows,
+    validate_within,
+)
 
 _OWNER = "RidgeGradient"
 _SNAP_BITS = 20  # data are snapped to multiples of 2^-20
 _LOT = 1 << 12  # rows multiplied at a time: 2^12 products of up to 2^40 have exact sums
-MOST_ROWS = 1 << 32
-"""Rows there may be; where the count is not public, bounds that must be use this."""
 
 
 class RidgeGradient:
@@ -153,11 +159,9 @@ class RidgeGradient:
         self.norm = validate_choice(norm, name="norm", owner=_OWNER, choices=("l1", "linf"))
         self.adjacency = validate_adjacency(adjacency, owner=_OWNER)
         self.dimension = p = len(self._moment)
-        if self._count > MOST_ROWS or (self._count == 0 and adjacency == "replace"):
-            raise ParameterError(
-                f"`features` of {_OWNER} must have at most 2^32 rows, and at least one under"
-                " 'replace'."
-            )
+        self._public_count = validate_count(
+            self._count, self.adjacency, name="features", owner=_OWNER
+        )
         entries = p if norm == "l1" else 1
         self.sensitivity = (1 + self.radius) * entries
         if adjacency == "replace":
@@ -166,7 +170,6 @@ class RidgeGradient:
             self.sensitivity = (
                 _largest_replacement(p, self.radius) if tight else 2 * self.sensitivity
             )
-        self._public_count = self._count if adjacency == "replace" else MOST_ROWS
         square = self._scale**2
         matrix = [[Fraction(entry, square) for entry in row] for row in self._gram]
         for j in range(p):
@@ -231,7 +234,7 @@ class RidgeGradient:
 
     def _validate_domain(self, domain: Domain) -> Region:
         """Return the domain; raise unless ``|y|_1 <= radius`` on it."""
-        return validate_region(domain, self.dimension, "l1", self.radius, owner=_OWNER)
+        return validate_within(domain, self.dimension, "l1", self.radius, owner=_OWNER)
 
 
 def _largest_replacement(p: int, radius: Fraction) -> Fraction:

@@ -96,7 +96,7 @@ class Store:
 
 
 def _compute(compute: Compute, position: int, cell: Cell) -> tuple[int, Result]:
-    # One thread a cell: the last bits of a matrix product depend on the number of threads.
+    # One thread per cell: the last bits of a matrix product depend on the number of threads.
     with threadpool_limits(limits=1):
         return position, compute(cell.parameters, cell.stream)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -42,6 +42,7 @@ from expmech.tables.scaling import (
     make_standard,
     scalings,
     snapped_columns,
+    validate_bounds,
 )
 
 if TYPE_CHECKING:
@@ -162,10 +163,18 @@ class RowProducts:
     products: tuple[tuple[int, ...], ...]
     count: int
 
+    def __add__(self, other: RowProducts) -> RowProducts:
+        pairs = zip(self.products, other.products, strict=True)
+        lines = (tuple(a + b for a, b in zip(*pair, strict=True)) for pair in pairs)
+        return RowProducts(products=tuple(lines), count=self.count + other.count)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsOf(Aggregation):
-    """Columns of numbers with their public bounds, and what a missing value counts as."""
+    """Columns of numbers with their public bounds, and what a missing value counts as.
+
+    All of it is checked here, for arrays and engines alike.
+    """
 
     columns: tuple[Column, ...]
     bounds: tuple[Bounds, ...]
@@ -180,6 +189,15 @@ class ColumnsOf(Aggregation):
         validate_missing(self.missing, owner="the data layer")
         if self.missing == "skip" and self.whole_rows:
             raise ParameterError(WHOLE_ROWS)
+        names = list(map(str, self.columns))
+        if len(self.bounds) != len(names):
+            raise ParameterError(
+                f"`bounds` must be given once for every column; got {len(self.bounds)} for"
+                f" {len(names)} columns."
+            )
+        validate_different(names)
+        for name, pair in zip(names, self.bounds, strict=True):
+            validate_bounds(pair, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,17 +222,34 @@ class MomentsOf(ColumnsOf):
         return self.columns if self.dates else ()
 
     def of_arrays(self, rows: ArrayRows) -> Moments:
+        """Fill, clip and snap columns, then sum them, and products of at most 20 bits.
+
+        So few rows at a time that they stay in the cache, and column by column, for NumPy is slow
+        where it repeats short rows.
+        """
         values, skipped = rows.columns(self.columns), self.missing == "skip"
-        moments = moments_of(
-            values,
-            self.bounds,
+        if self.missing in ("drop", "error"):
+            values = fill_missing(values, self.bounds, self.missing)
+        lower, upper = np.array(self.bounds, dtype=np.float64).T[:, :, None]
+        # one that is skipped stands at the lower bound, which snaps to 0
+        stands = np.array([[stand_in(pair, self.missing)] for pair in self.bounds])
+        d = len(self.bounds)
+        sums, table = np.zeros(d, dtype=np.int64), np.zeros((d, d), dtype=object)
+        size = _MULTIPLIED if self.products else max(1, _CACHED // d)
+        for first in range(0, len(values), size):
+            part = np.ascontiguousarray(values[first : first + size].T)
+            snapped = snap(np.where(np.isnan(part), stands, part), lower, upper, self.bits)
+            sums += snapped.sum(axis=1)
+            if self.products:
+                lot = snapped.astype(np.float64)
+                table += (lot @ lot.T).astype(np.int64).astype(object)
+        return Moments(
+            count=len(values),
+            sums=tuple(sums.tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
+            products=tuple(map(tuple, table.tolist())) if self.products else (),
             bits=self.bits,
-            products=self.products,
-            missing="lower" if skipped else self.missing,  # which snaps to 0
+            counts=tuple((~np.isnan(values)).sum(axis=0).tolist()) if skipped else (),
         )
-        if not skipped:
-            return moments
-        return replace(moments, counts=tuple((~np.isnan(values)).sum(axis=0).tolist()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,6 +333,7 @@ class HistogramOf(CellsAggregation):
 
     def __post_init__(self) -> None:
         validate_missing(self.missing, owner="the data layer")
+        validate_bounds(self.bounds, name=str(self.column))
 
     @cached_property
     def lattice(self) -> Box | Multiples:
@@ -487,6 +523,11 @@ class DesignOf(ColumnsOf):
     classes: tuple[Any, ...] = ()
     center: bool = True
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target_bounds is not None:
+            validate_bounds(self.target_bounds, name=str(self.target))
+
     @property
     def number_columns(self) -> tuple[Column, ...]:
         return self.columns if self.target_bounds is None else (*self.columns, self.target)
@@ -575,51 +616,7 @@ class ScoresOf(Aggregation):
         return scores
 
 
-def validate_columns(columns: Sequence[str], bounds: Sequence[object]) -> None:
-    """Raise unless the columns differ, whatever their case, and each has bounds."""
-    if len(bounds) != len(columns):
-        raise ParameterError(
-            f"`bounds` must be given once for every column; got {len(bounds)} for {len(columns)}"
-            " columns."
-        )
-    validate_different(columns)
-
-
 def validate_different(columns: Sequence[str]) -> None:
     """Raise unless the columns differ, whatever their case."""
     if len({name.lower() for name in columns}) != len(columns):
         raise ParameterError(f"`columns` must differ; got {', '.join(columns)}.")
-
-
-def moments_of(
-    rows: NDArray[np.float64],
-    bounds: Sequence[Bounds],
-    *,
-    bits: int,
-    products: bool = False,
-    missing: str = "middle",
-) -> Moments:
-    """Return the count, integer sums and, if asked (at most 20 bits), integer cross products.
-
-    Columns are filled, clipped and snapped first: so few rows at a time that they stay in the
-    cache, and column by column, for NumPy is slow where it repeats short rows.
-    """
-    if missing in ("drop", "error"):
-        rows = fill_missing(rows, bounds, missing)
-    lower, upper = np.array(bounds, dtype=np.float64).T[:, :, None]
-    stands = np.array([[stand_in(pair, missing)] for pair in bounds])
-    sums, table = np.zeros(len(bounds), dtype=np.int64), np.zeros((len(bounds),) * 2, dtype=object)
-    size = _MULTIPLIED if products else max(1, _CACHED // len(bounds))
-    for first in range(0, len(rows), size):
-        part = np.ascontiguousarray(rows[first : first + size].T)
-        snapped = snap(np.where(np.isnan(part), stands, part), lower, upper, bits)
-        sums += snapped.sum(axis=1)
-        if products:
-            lot = snapped.astype(np.float64)
-            table += (lot @ lot.T).astype(np.int64).astype(object)
-    return Moments(
-        count=len(rows),
-        sums=tuple(sums.tolist()),  # below 2^63: fewer than 2^31 rows fit in memory
-        products=tuple(map(tuple, table.tolist())) if products else (),
-        bits=bits,
-    )

@@ -231,14 +231,15 @@ class PreparedRelease:
 
     def release(self, aggregate: Any) -> Release:
         """Draw the value from an aggregate of the rows; it may leave."""
-        return self._draw(aggregate).release()
+        return self.with_aggregate(aggregate).release()
 
     def study(self, aggregate: Any, seed: int | Sequence[int]) -> Release:
         """Draw the value from a seeded stream: never a release."""
-        return self._draw(aggregate).study(seed)
+        return self.with_aggregate(aggregate).study(seed)
 
     @np.errstate(all="ignore")  # whatever the caller's state: a record must not make a warning
-    def _draw(self, aggregate: Any) -> PreparedDraw:
+    def with_aggregate(self, aggregate: Any) -> PreparedDraw:
+        """Return the draw from an aggregate; raise where a public number of rows has changed."""
         public = self.statistic.adjacency.count_is_public
         if public and self.statistic.count_of(aggregate) not in (None, self.count):
             raise DataError(_CHANGED)
@@ -381,15 +382,6 @@ def public_count(rows: Rows, adjacency: Adjacency, *, least: int = LEAST_ROWS) -
     return count
 
 
-@np.errstate(all="ignore")
-def aggregate_all(prepared: Sequence[PreparedRelease], rows: Rows) -> list[Any]:
-    """Return the aggregate each release needs; equal aggregations are computed once."""
-    aggregations = [release.aggregation for release in prepared]
-    first = [aggregations.index(aggregation) for aggregation in aggregations]
-    computed = {k: rows.aggregate(aggregations[k]) for k in dict.fromkeys(first)}
-    return [computed[k] for k in first]
-
-
 @contextmanager
 def charged(ledger: Ledger | None, prepared: Sequence[PreparedRelease]) -> Iterator[None]:
     """Charge all releases at once, before the work inside; an error inside names the charges."""
@@ -414,8 +406,11 @@ def release_all(
     With a seed they are studies, for which nothing is charged; ``before`` is how many of the same
     seed there were already.
     """
-    with charged(ledger if seed is None else None, prepared):
-        pairs = list(zip(prepared, aggregate_all(prepared, rows), strict=True))
+    with charged(ledger if seed is None else None, prepared), np.errstate(all="ignore"):
+        aggregations = [each.aggregation for each in prepared]
+        first = [aggregations.index(aggregation) for aggregation in aggregations]
+        computed = {k: rows.aggregate(aggregations[k]) for k in dict.fromkeys(first)}  # equal: once
+        pairs = [(each, computed[k]) for each, k in zip(prepared, first, strict=True)]
         if seed is None:
             return [each.release(part) for each, part in pairs]
         return [each.study(part, (seed, before + k)) for k, (each, part) in enumerate(pairs)]

@@ -19,7 +19,7 @@ PURE, BOUNDED_RANGE = Fraction(1, 2), Fraction(1, 8)
 """rho over epsilon squared at most: any epsilon-DP release, and one whose range is epsilon."""
 
 Rho = Callable[[Fraction], Fraction]
-"""What a kind of release costs in rho, by its epsilon; rounded up."""
+"""A function from the epsilon of a kind of release to its rho, rounded up."""
 
 _PRECISION = 128
 
@@ -38,7 +38,7 @@ class RhoBudget:
     left: Fraction
 
     def prefers(self, epsilon: Fraction, rho: Fraction) -> bool:
-        """Tell whether rho takes a smaller part of its total than epsilon does, and is there."""
+        """Tell whether rho takes a smaller part of its total than epsilon does, and is left."""
         return rho <= self.left and rho <= epsilon * self.per_epsilon
 
 

@@ -100,19 +100,6 @@ def utility_corollary(
     return (1.0 - k) * continuous + k * discrete
 
 
-def epsilon_of_mixture(continuous: float, discrete: float) -> float:
-    """Return the epsilon of ``(1-k) f + k g`` with a constant public k: the larger of the two.
-
-    ``(1-k) f(B) + k g(B) <= (1-k) e^a f'(B) + k e^b g'(B) <= e^max(a,b) ((1-k) f'(B) + k g'(B))``,
-    for every k; a point of g that lies on the lattice only adds the two masses. It needs no
-    normaliser: flip a coin of k, then draw f by any exact sampler, or g.
-
-    >>> epsilon_of_mixture(1.0, 0.5)
-    1.0
-    """
-    return max(continuous, discrete)
-
-
 _SCALES = 1.0 - np.logspace(-9.0, -0.01, 400)  # where the bound on the lattice is looked for
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,36 +17,22 @@ from expmech.tables.statistics import Statistic
 Numbers = NDArray[np.float64]
 
 
-class QuestionState(Protocol):
-    """What a question needs of the state of the page."""
+@dataclass(frozen=True, kw_only=True)
+class QuestionState:
+    """What a question needs of the state of the page.
 
-    @property
-    def method(self) -> str:
-        """One of the question's methods."""
+    ``size`` is the number of columns, levels, cells, features or candidates, ``lower`` and
+    ``upper`` are public bounds, ``epsilon`` is that of one release and ``data`` seeds the rows.
+    """
 
-    @property
-    def epsilon(self) -> Fraction:
-        """Of one release."""
-
-    @property
-    def rows(self) -> int:
-        """How many made-up rows."""
-
-    @property
-    def size(self) -> int:
-        """Columns, levels, cells, features or candidates."""
-
-    @property
-    def lower(self) -> float:
-        """Public bound."""
-
-    @property
-    def upper(self) -> float:
-        """Public bound."""
-
-    @property
-    def data(self) -> int:
-        """Seed of the made-up rows."""
+    question: str
+    method: str
+    rows: int
+    size: int
+    lower: float
+    upper: float
+    epsilon: Fraction
+    data: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import flint
 import numpy as np
@@ -20,19 +19,10 @@ from expmech.exponential.envelopes.affine_fit import Split, Tail, choose_split, 
 from expmech.exponential.envelopes.affine_map import RoundedImage
 from expmech.exponential.envelopes.affine_vertex import bind_vertex
 from expmech.exponential.envelopes.base import BoundEnvelope, Envelope, need_fact, need_grid
+from expmech.exponential.envelopes.tangent import BoundTangent
 from expmech.exponential.envelopes.uniform import Uniform, forecast_fitted
 from expmech.exponential.target import ENERGY_CAP, Energies, Target
 from expmech.losses.base import AffineForm
-
-
-class Rest(Protocol):
-    """A law of some coordinates, ``P(j) ~ exp(-R(j))``."""
-
-    def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:
-        """Draw indices, each with its energy R."""
-
-    def log_mass(self) -> float:
-        """Return the log of the sum of exp(-R)."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,7 @@ class BoundAffine(RoundedImage):
     offset: int
     tail: Tail | None = None
     split: Split
-    rest: Rest | None = None
+    rest: UniformRest | BoundTangent | None = None
     units_per_nat: int = UNITS_PER_NAT
 
     def propose(self, coins: Coins, size: int) -> tuple[Indices, Energies]:

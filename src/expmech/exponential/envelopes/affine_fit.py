@@ -265,9 +265,8 @@ def _make_system(part: _Part, split: Split, step: fmpq, points: int) -> System:
     """Return ``C i + O j - c``: the part, pulled toward the middle z of the box."""
     gradient = in_lattice_steps(part.matrix, split.columns, part.steps)
     first_point = [low + width / 2 for low, width in zip(part.lower, part.steps, strict=True)]
-    constant = []
-    for row, entry in zip(part.matrix, part.vector, strict=True):
-        constant.append(entry - rationals.dot(row, first_point))
+    lines = zip(part.matrix, part.vector, strict=True)
+    constant = [entry - rationals.dot(row, first_point) for row, entry in lines]
     for i, j in enumerate(split.columns):
         gradient[i, i] += part.pull[i] * part.steps[j]
         # z is half a width above lower, the point of index 0 half a step
@@ -297,11 +296,9 @@ def _bound_distance(part: _Part, split: Split, system: System, inverse: Certifie
 
 def _bound_pull(part: _Part, split: Split) -> fmpq:
     """Bound ``pi``, the norm of ``M (y - z)`` over the domain."""
-    farthest = []
-    for j in split.columns:
-        # z was rounded to float64: the upper side may be the longer one
-        above = part.upper[j] - part.lower[j] - part.half_widths[j]
-        farthest.append(max(part.half_widths[j], above))
+    # z was rounded to float64: the upper side may be the longer one
+    sides = ((part.half_widths[j], part.upper[j] - part.lower[j]) for j in split.columns)
+    farthest = [max(half, whole - half) for half, whole in sides]
     pull = rationals.make_diagonal(part.pull)
     return rationals.largest_norm(pull.tolist(), farthest, part.norm, ball=part.ball)
 

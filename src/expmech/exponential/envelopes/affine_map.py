@@ -79,9 +79,7 @@ def in_lattice_steps(
     matrix: rationals.Rows, columns: tuple[int, ...], steps: rationals.Vector
 ) -> fmpq_mat:
     """Return some columns of the matrix, times the lattice steps of their coordinates."""
-    scaled = []
-    for row in matrix:
-        scaled.append([row[j] * steps[j] for j in columns])
+    scaled = [[row[j] * steps[j] for j in columns] for row in matrix]
     return rationals.make_matrix(scaled, len(columns))
 
 
@@ -138,10 +136,8 @@ def _bound_residual(fitted: AffineMap, system: System) -> fmpq:
 
 def _middle(fitted: AffineMap) -> fmpq_mat:
     """Return ``t' = t + T 1/2 - 1/2``."""
-    twice = 2 << fitted.exponent
-    middle = []
-    for row, shift in zip(fitted.transform, fitted.shift, strict=True):
-        middle.append(fmpq(2 * shift + sum(row), twice) - rationals.HALF)
+    twice, pairs = 2 << fitted.exponent, zip(fitted.transform, fitted.shift, strict=True)
+    middle = [fmpq(2 * shift + sum(row), twice) - rationals.HALF for row, shift in pairs]
     return fmpq_mat(len(middle), 1, middle)
 
 
@@ -173,30 +169,23 @@ def _guess_map(system: System, exponent: int, precision: int) -> AffineMap | Non
         middle = _round_rows(center, fmpq(1), exponent)
         coupling = _round_rows(slopes, fmpq(-1), exponent)
     # floor(v) is within 1/2 of v - 1/2, and xi of the middle of its cube: both halves go into t
-    half = 1 << exponent - 1
-    shift = []
-    for (entry,), row in zip(middle, transform, strict=True):
-        shift.append(entry + half - sum(row) // 2)
-    if system.others.ncols() == 0:
-        coupling = ()
+    half, pairs = 1 << exponent - 1, zip(middle, transform, strict=True)
     return AffineMap(
         transform=transform,
-        shift=tuple(shift),
+        shift=tuple(entry + half - sum(row) // 2 for (entry,), row in pairs),
         exponent=exponent,
         norm=system.norm,
-        coupling=coupling,
+        coupling=coupling if system.others.ncols() else (),
     )
 
 
 def _round_rows(matrix: flint.arb_mat, factor: fmpq, exponent: int) -> tuple[tuple[int, ...], ...]:
     """Return ``2^exponent factor`` times the midpoints, each rounded to the nearest integer."""
     scale = factor * (1 << exponent)
-    rows = []
-    for row in matrix.tolist():
-        rows.append(
-            tuple(int((entry.mid().fmpq() * scale + rationals.HALF).floor()) for entry in row)
-        )
-    return tuple(rows)
+    return tuple(
+        tuple(int((entry.mid().fmpq() * scale + rationals.HALF).floor()) for entry in row)
+        for row in matrix.tolist()
+    )
 
 
 _DIGITS = 30  # revealed at a time: with |u| < 2^22 the sum u + xi is then a float64
@@ -228,10 +217,8 @@ class RoundedImage:
         indices, sure = self._round(steps, digits, others)
         for row in np.flatnonzero(kept & ~sure):
             cell = self._extend(steps[row].tolist(), digits[row].tolist())
-            known: list[int] = []
-            if others is not None:
-                known = others[row].tolist()
-            indices[row] = self._settle(cell, coins, known)
+            known = [] if others is None else others[row].tolist()
+            indices[row] = self._reveal(cell, coins, known)
         indices[~kept] = -1  # outside every lattice: a proposal like any other, and refused
         return indices
 
@@ -270,11 +257,8 @@ class RoundedImage:
         margin += self._shift_margin
         return np.asarray(margin)
 
-    def _settle(self, cell: list[int], coins: Coins, others: Sequence[int] = ()) -> list[int]:
-        """Round the point whose coordinates in the u-space start with the digits of ``cell``.
-
-        Revealing more as needed.
-        """
+    def _reveal(self, cell: list[int], coins: Coins, others: Sequence[int] = ()) -> list[int]:
+        """Round a point of the u-space that starts with these digits; reveal more as needed."""
         revealed = self.digits
         shifts = self._shifts(others)
         while True:
@@ -287,10 +271,8 @@ class RoundedImage:
 
     def _extend(self, cell: list[int], digits: list[int]) -> list[int]:
         """Return the coordinates of ``cell`` with more digits written after them."""
-        longer = []
-        for entry, digit in zip(cell, digits, strict=True):
-            longer.append((entry << self.digits) + digit)
-        return longer
+        pairs = zip(cell, digits, strict=True)
+        return [(entry << self.digits) + digit for entry, digit in pairs]
 
     def _shifts(self, others: Sequence[int]) -> list[int]:
         """Return the integers behind ``t + K j``."""
@@ -329,9 +311,7 @@ class RoundedImage:
         binary_places = self.map.exponent + revealed
         least = low >> binary_places
         most = -(-high >> binary_places) - 1
-        if least != most:
-            return None
-        return least
+        return least if least == most else None
 
     @cached_property
     def _transform(self) -> Floats:
@@ -357,19 +337,14 @@ class RoundedImage:
     @cached_property
     def _shift_floors(self) -> Integers:
         """The floors of t, cut to what 64 bits hold."""
-        floors = []
-        for entry in self.map.shift:
-            floors.append(max(-_FAR, min(_FAR, entry >> self.map.exponent)))
-        return np.array(floors, dtype=np.int64)
+        floors = [entry >> self.map.exponent for entry in self.map.shift]
+        return np.array([max(-_FAR, min(_FAR, floor)) for floor in floors], dtype=np.int64)
 
     @cached_property
     def _shift_fractions(self) -> Floats:
         """What t is above its floors."""
         scale = 1 << self.map.exponent
-        fractions = []
-        for entry in self.map.shift:
-            fractions.append((entry % scale) / scale)
-        return np.array(fractions)
+        return np.array([(entry % scale) / scale for entry in self.map.shift])
 
 
 def _product(row: Sequence[int], column: Sequence[int]) -> int:
@@ -382,7 +357,4 @@ def _product(row: Sequence[int], column: Sequence[int]) -> int:
 
 def _divide(rows: tuple[tuple[int, ...], ...], scale: int) -> Floats:
     """Return the quotients, each rounded once; integers too long for float64 have them too."""
-    quotients = []
-    for row in rows:
-        quotients.append([entry / scale for entry in row])
-    return np.array(quotients)
+    return np.array([[entry / scale for entry in row] for row in rows])

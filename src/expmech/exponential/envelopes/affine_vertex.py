@@ -60,7 +60,7 @@ class _Optimum:
 
 
 def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
-    """Return the vertex; None where the ball holds the zero, or where there is no clear one."""
+    """Return the vertex; None where the ball holds the zero, or no vertex is clear."""
     size = max(np.abs(form.matrix).max() * ball.radius, np.abs(form.vector).max())
     if not size:
         return None
@@ -71,8 +71,9 @@ def find_vertex(form: AffineForm, ball: NormBall) -> Vertex | None:
         if optimum is None:
             return None
         rows, zero = _find_active(matrix, vector, optimum)
-    if not _is_vertex(optimum, rows, zero):
-        return None
+    finite = np.isfinite(np.append(optimum.weights, optimum.level)).all()
+    if not finite or not len(rows) or len(rows) != len(zero) - zero.sum():
+        return None  # the rows do not determine the coordinates that are not zero
     active = optimum.weights[rows]
     return Vertex(
         rows=tuple(rows.tolist()),
@@ -118,13 +119,6 @@ def _find_active(matrix: Floats, vector: Floats, optimum: _Optimum) -> tuple[Int
     )
     zero = np.abs(optimum.point) < 1.0 - np.abs(drift) / optimum.steepness
     return rows, zero
-
-
-def _is_vertex(optimum: _Optimum, rows: Integers, zero: Flags) -> bool:
-    """Whether the rows determine the coordinates that are not zero, all numbers being finite."""
-    if not len(rows) or len(rows) != len(zero) - zero.sum():
-        return False
-    return bool(np.isfinite(np.append(optimum.weights, optimum.level)).all())
 
 
 def _solve_program(matrix: Floats, vector: Floats) -> tuple[Floats, Floats]:
@@ -204,15 +198,6 @@ class _SignedRows:
     radius: fmpq
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _HalfSpace:
-    """``sum_i weights_i u_i >= floor + sum_q rise_q n_q``."""
-
-    floor: int
-    weights: tuple[int, ...]
-    rises: tuple[tuple[int, int], ...]
-
-
 def fit_vertex(
     form: AffineForm, ball: NormBall, target: Target, slack: Fraction, vertex: Vertex
 ) -> FittedVertex | None:
@@ -238,6 +223,7 @@ def fit_vertex(
     half_space = _fit_half_space(signed, vertex, step, level, weights, away)
     if half_space is None:
         return None
+    floor, rises = half_space
     value_error = rationals.box_norm(
         signed.matrix, rationals.exact_vector(ball.value_errors), "linf"
     )
@@ -248,27 +234,20 @@ def fit_vertex(
         slope=slope,
         offset=int(lowered.ceil()) + ENERGY_ROUNDING,
         level=level,
-        floor=half_space.floor,
-        weights=half_space.weights,
-        rises=half_space.rises,
+        floor=floor,
+        weights=weights,
+        rises=rises,
     )
 
 
 def _sign_rows(form: AffineForm, ball: NormBall, vertex: Vertex) -> _SignedRows:
     """Return the rows whose residuals are largest at the vertex, turned positive there."""
-    rows = list(vertex.rows)
-    matrix, vector = [], []
-    for sign, row, entry in zip(
-        vertex.signs,
-        rationals.exact_rows(form.matrix[rows]),
-        rationals.exact_vector(form.vector[rows]),
-        strict=True,
-    ):
-        matrix.append([sign * number for number in row])
-        vector.append(sign * entry)
+    rows, signs = list(vertex.rows), vertex.signs
+    lines = zip(signs, rationals.exact_rows(form.matrix[rows]), strict=True)
+    entries = zip(signs, rationals.exact_vector(form.vector[rows]), strict=True)
     return _SignedRows(
-        matrix=matrix,
-        vector=vector,
+        matrix=[[sign * number for number in row] for sign, row in lines],
+        vector=[sign * entry for sign, entry in entries],
         width=rationals.exact(float(ball.steps[0])),
         radius=rationals.exact(ball.radius),
     )
@@ -280,9 +259,8 @@ def _make_system(
     """Return ``C i + O j - c``: the residuals less the level of the vertex, ``r - s level``."""
     steps = [signed.width] * ball.dimension
     first_point = signed.width / 2 - signed.radius
-    constant = []
-    for row, entry in zip(signed.matrix, signed.vector, strict=True):
-        constant.append(entry + step * level - first_point * rationals.total(row))
+    lines = zip(signed.matrix, signed.vector, strict=True)
+    constant = [entry + step * level - first_point * rationals.total(row) for row, entry in lines]
     return maps.System(
         gradient=maps.in_lattice_steps(signed.matrix, vertex.columns, steps),
         others=maps.in_lattice_steps(signed.matrix, vertex.others, steps),
@@ -319,10 +297,7 @@ def _round_weights(vertex: Vertex, dimension: int, highest: int) -> tuple[int, .
     bits = min(_WEIGHT_BITS, room)
     if bits < _LEAST_WEIGHT_BITS:
         return None
-    weights = []
-    for weight in vertex.weights:
-        weights.append(max(1, round(weight * 2.0**bits)))
-    return tuple(weights)
+    return tuple(max(1, round(weight * 2.0**bits)) for weight in vertex.weights)
 
 
 def _fit_half_space(
@@ -332,15 +307,14 @@ def _fit_half_space(
     level: int,
     weights: tuple[int, ...],
     away: fmpq,
-) -> _HalfSpace | None:
-    """Return a half-space that holds every (u, j) that reaches the ball.
+) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+    """Return floor and rises of a half-space that holds every (u, j) that reaches the ball.
 
-    Return None where a rise would be less than 1.
+    It is ``sum_i weights_i u_i >= floor + sum_q rise_q n_q``. None where a rise would be below 1.
     """
     exact_weights = list(map(fmpq, weights))
-    drift = []
-    for column in zip(*signed.matrix, strict=True):
-        drift.append(rationals.dot(exact_weights, column))
+    columns = zip(*signed.matrix, strict=True)
+    drift = [rationals.dot(exact_weights, column) for column in columns]
     steepest = max(abs(drift[j]) for j in vertex.columns)
     whole, halves = sum(weights), fmpq(0)
     rises = []
@@ -350,13 +324,11 @@ def _fit_half_space(
         above = signed.width * (steepest + drift[j]) / step
         rises.append((int(below.floor()), int(above.floor())))
         halves += min(below, above) / 2  # the points next to zero are half a step away
-    for pair in rises:
-        if min(pair) < 1:
-            return None
+    if any(min(pair) < 1 for pair in rises):
+        return None
     # |y|_1 <= B: the coordinates solved for lower the weighted sum by nu' B at most
     least = -rationals.dot(exact_weights, signed.vector) - steepest * signed.radius - whole * away
-    floor = int((least / step + halves).floor()) - level * whole
-    return _HalfSpace(floor=floor, weights=weights, rises=tuple(rises))
+    return int((least / step + halves).floor()) - level * whole, tuple(rises)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -419,7 +391,7 @@ class BoundVertex(RoundedImage, FittedVertex):
         return mass + self.map.log_determinant()
 
     def _refusal(self, weight: int) -> float:
-        """Return ``1 - exp(-rate)``: the probability that a geometric variable of it is 0."""
+        """Return ``1 - exp(-rate)``: the probability that a geometric number of this rate is 0."""
         return -math.expm1(-float(self._rate(weight)))
 
     def _rate(self, weight: int) -> Fraction:

@@ -123,7 +123,7 @@ def need_grid(target: Target, envelope: str) -> Grid:
 
 
 def need_fact(fact: Fact | None, refusal: str) -> Fact:
-    """Return what a loss declares; raise, with the words of the envelope, where it does not."""
+    """Return a declared fact; raise with the envelope's own refusal where there is none."""
     if fact is None:
         raise UnsupportedError(refusal)
     return fact

@@ -18,9 +18,7 @@ from expmech.domains.base import Cover
 from expmech.exponential.target import ENERGY_CAP, ENERGY_ROUNDING, Energies, Target
 
 _INFLATE = 2.0**-45  # covers every float64 rounding of a sum of a million products
-_GRADIENT_ERROR = (
-    2.0**-30
-)  # of the largest entry: the accuracy of a gradient that does not declare its own
+_GRADIENT_ERROR = 2.0**-30  # of the largest entry, of a gradient that does not declare its own
 _OFF_DOMAIN = (
     "BoxTree needs a Box, L1Ball, L2Ball or Product; got {}. Use Rejection, or Tabulated on a small"
     " lattice."
@@ -30,7 +28,7 @@ _NO_BOUND = (
     " with a `gradient(points)`, or a `lower_bound(lower, upper)`; this one declares none. Declare"
     " one, or use Rejection."
 )
-_BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number a box; it did not."
+_BAD_BOUND = "`lower_bound` of a loss must return one finite float64 number per box; it did not."
 _BAD_GRADIENT = (
     "`gradient` of a loss must return finite float64 numbers, one row per point; it did not."
 )
@@ -43,7 +41,7 @@ class CellBounds:
     Attributes
     ----------
     slopes
-        How much the energy may change a lattice step along each axis, in units; None without
+        How much the energy may change per lattice step along each axis, in units; None without
         Lipschitz constants.
     fuzz
         Lattice steps by which float64 coordinates of two points may be further apart than their
@@ -53,8 +51,8 @@ class CellBounds:
     loss_error
         ``eta u`` in units.
     base_slopes
-        How much the energy of a Lipschitz base measure may change a lattice step; None where the
-        bounds are those of the loss alone.
+        How much the energy of a Lipschitz base measure may change per lattice step; None where
+        the bounds are those of the loss alone.
     """
 
     target: Target
@@ -70,7 +68,7 @@ class CellBounds:
 
     @property
     def box(self) -> Box:
-        """The box whose points the first columns are."""
+        """The box whose lattice the first columns of an index refer to."""
         return self.cover.box
 
     @property
@@ -81,12 +79,12 @@ class CellBounds:
         return slopes if self.base_slopes is None else slopes + self.base_slopes
 
     def evaluate(self, indices: Indices) -> tuple[Energies, Floats]:
-        """Return energies of points and their gradients in units a lattice step (or no columns)."""
+        """Return energies of points, and gradients in units per lattice step (or no columns)."""
         energies = self.target.energy(indices)
         return energies, self.find_slopes(indices)
 
     def find_slopes(self, indices: Indices) -> Floats:
-        """Return the gradients at points in units a lattice step (or no columns)."""
+        """Return the gradients at points in units per lattice step (or no columns)."""
         if self.gradient is None:
             return np.empty((len(indices), 0))
         gradients = np.asarray(self.gradient(self.target.domain.points(indices)))
@@ -223,7 +221,7 @@ def _for_columns(values: Floats, cover: Cover) -> Floats:
 
 
 def _base_slopes(target: Target, cover: Cover) -> tuple[Floats | None, float]:
-    """Return what a Lipschitz base measure may change a lattice step and err by, in units."""
+    """Return what a Lipschitz base measure may change per lattice step, and its error, in units."""
     measure = target.measure
     slopes = None if measure is None else measure.base.slopes(cover.box.dimension)
     if measure is None or slopes is None:
@@ -287,7 +285,7 @@ def join(parts: Sequence[Cells]) -> Cells:
 
 
 def whole(bounds: CellBounds) -> Cells:
-    """Return the cells that cover the domain, a box for each candidate, seen at their middles."""
+    """Return the cells that cover the domain, one box per candidate, evaluated in the middle."""
     low, bits = bounds.cover.low, bounds.cover.bits
     cell = Cells(
         low=low,

@@ -141,7 +141,7 @@ class Convex(Envelope):
     The loss promises a rise above its value at one point: quadratic near it, linear far away. The
     proposal has that rise, in coordinates that whiten the curvature, up to a few hundredths of a
     nat; where the edge of the domain holds the optimum it also follows the slope there. Evaluations
-    a draw are about ``exp(skew p^1.5 / (6 sqrt(eta)))``, whatever the condition number. Where
+    per draw are about ``exp(skew p^1.5 / (6 sqrt(eta)))``, whatever the condition number. Where
     nothing can be certified, or uniform proposals are far fewer, the envelope is uniform, silently:
     that is confidential. Statement and proof: docs/theory/convex.md.
 
@@ -197,7 +197,7 @@ class Convex(Envelope):
             )
 
     def forecast(self, target: Target) -> Forecast:
-        """About what the third derivative costs; never much more than uniform proposals."""
+        """Forecast what the third derivative costs; never much more than uniform proposals."""
         self.validate(target)
         steepness, p = _steepness(target), target.domain.dimension
         usual = 0.8 + 3.3 * p / steepness

@@ -82,9 +82,8 @@ def promise(
     # What is computed may be above the true loss by its error; the bound must be below both.
     lowest = rationals.exact(curvature.value) - rationals.exact(target.loss_error) + push.gained
     # at an optimum on the sphere g = -mu a, so next to nothing is left
-    rest = []
-    for slope, at, used in zip(gradient, center, push.tilt, strict=True):
-        rest.append(slope + push.pull * at - used / eta)
+    parts = zip(gradient, center, push.tilt, strict=True)
+    rest = [slope + push.pull * at - used / eta for slope, at, used in parts]
     lowest += _bound_linear(rest, rationals.exact(curvature.gradient_error), sides)
     hessian, p = rationals.exact_rows(curvature.hessian), len(center)
     pulled = rationals.make_matrix(hessian, p) + rationals.make_diagonal([push.pull] * p)
@@ -102,19 +101,15 @@ def ends(center: rationals.Vector, box: Box) -> list[tuple[fmpq, fmpq]]:
     """Return how far below and above the center the points of the box may lie along each axis."""
     # a coordinate that the loss is given may be rounded to outside of the box
     lower, upper, errors = map(rationals.exact_vector, (box.lower, box.upper, box.value_errors))
-    sides = []
-    for low, up, error, at in zip(lower, upper, errors, center, strict=True):
-        sides.append((low - error - at, up + error - at))
-    return sides
+    axes = zip(lower, upper, errors, center, strict=True)
+    return [(low - error - at, up + error - at) for low, up, error, at in axes]
 
 
 def _push_in_box(
     gradient: list[fmpq], sides: list[tuple[fmpq, fmpq]], eta: fmpq, *, tilted: bool
 ) -> _Push:
     """Make all of the gradient the tilt, or nothing."""
-    tilt = [fmpq(0)] * len(gradient)
-    if tilted:
-        tilt = [eta * slope for slope in gradient]
+    tilt = [eta * slope if tilted else fmpq(0) for slope in gradient]
     least = _bound_linear(tilt, fmpq(0), sides)
     return _Push(pull=fmpq(0), gained=fmpq(0), tilt=tilt, least=least)
 
@@ -122,16 +117,14 @@ def _push_in_box(
 def _push_in_ball(
     gradient: list[fmpq], center: list[fmpq], domain: NormBall, eta: fmpq, *, tilted: bool
 ) -> _Push:
-    """Turn the push against the sphere into curvature, or half of it, the other half the tilt."""
+    """Turn the push against the sphere into curvature, or one half of it and the other to tilt."""
     # about zero the sphere is equally far in all directions: there is nothing to push against
     if not any(center):
         return _Push(pull=fmpq(0), gained=fmpq(0), tilt=[fmpq(0)] * len(center), least=fmpq(0))
     inward, squared = rationals.dot(gradient, center), rationals.dot(center, center)
     # any mu >= 0 is valid: rounded to float64 it keeps later integers short
     whole = max(fmpq(0), rationals.exact(rationals.to_float(-inward / squared)))
-    pull = whole
-    if tilted:
-        pull = whole / 2
+    pull = whole / 2 if tilted else whole
     # rounded coordinates may put a point beyond the ball
     radius = rationals.exact(domain.radius) + rationals.total(
         rationals.exact_vector(domain.value_errors)
@@ -146,7 +139,7 @@ def _push_in_ball(
 
 
 def _bound_linear(slopes: rationals.Vector, error: fmpq, sides: list[tuple[fmpq, fmpq]]) -> fmpq:
-    """Return the least that a linear function with about these slopes takes between the ends."""
+    """Bound a linear function with about these slopes from below, between the ends."""
     least = fmpq(0)
     for slope, (low, up) in zip(slopes, sides, strict=True):
         least += min(slope * low, slope * up) - error * max(abs(low), abs(up))
@@ -238,9 +231,7 @@ def _add_edges(rise: _Rise, last: int, candidates: set[int]) -> list[int]:
     edges = [0, last]
     least = rise.cost(edges)
     while candidates and len(edges) <= _MOST_SHELLS:
-        costs = {}
-        for edge in candidates:
-            costs[edge] = rise.cost(sorted([*edges, edge]))
+        costs = {edge: rise.cost(sorted([*edges, edge])) for edge in candidates}
         best = min(costs, key=costs.__getitem__)
         if costs[best] > least - _WORTH:
             break
@@ -299,11 +290,11 @@ def fit_shells(
     if dimension == 0:
         return Shells(edges=(0, 1), heights=(0,), slopes=(1,), units_per_nat=units_per_nat)
     edges = choose_edges(scale, squared_skew, last, top, dimension, units_per_nat)
-    levels = []
-    for edge in edges:
-        # the smaller of two concave functions, which is concave, and at most the top
-        bend = fmpq(top, 2 * units_per_nat) * (1 + fmpq(edge, last))
-        levels.append(min(_rise(scale * edge, squared_skew), bend))
+    # the smaller of two concave functions, which is concave, and at most the top
+    bend = fmpq(top, 2 * units_per_nat)
+    levels = [
+        min(_rise(scale * edge, squared_skew), bend * (1 + fmpq(edge, last))) for edge in edges
+    ]
     heights, slopes = [], []
     for k in range(len(edges) - 1):
         # rounded down, the chord lies below it on the whole shell

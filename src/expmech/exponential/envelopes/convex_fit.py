@@ -80,10 +80,8 @@ def margins(matrix: fmpq_mat) -> list[fmpq]:
 
     By Gershgorin's theorem that much may be subtracted from the entry.
     """
-    spare = []
-    for i, row in enumerate(matrix.tolist()):
-        spare.append(2 * row[i] - rationals.vector_norm(row, "l1"))
-    return spare
+    rows = enumerate(matrix.tolist())
+    return [2 * row[i] - rationals.vector_norm(row, "l1") for i, row in rows]
 
 
 def _guess_factor(metric: fmpq_mat) -> Floats | None:
@@ -125,11 +123,10 @@ def _round_columns(
 ) -> tuple[tuple[int, ...], ...]:
     """Return ``2^exponent`` times the columns of these lengths, rounded down."""
     scaled = [length * (1 << exponent) for length in lengths]
-    rows = []
-    for row in root.tolist():
-        columns = zip(row, scaled, strict=True)
-        rows.append(tuple(int((entry.fmpq() * scale).floor()) for entry, scale in columns))
-    return tuple(rows)
+    return tuple(
+        tuple(int((x.fmpq() * scale).floor()) for x, scale in zip(row, scaled, strict=True))
+        for row in root.tolist()
+    )
 
 
 _MOST_SQUARE = 1 << 62  # squared lengths of u, added over coordinates, stay below this
@@ -138,7 +135,7 @@ _LEAST_SHARE, _MOST_SHARE = 2.0**-30, 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Tilt:
-    """The first coordinate of u is from 0 to below ``last``, and adds ``slope`` units a step."""
+    """The first coordinate of u is from 0 to below ``last``, and adds ``slope`` units per step."""
 
     slope: int
     last: int
@@ -247,20 +244,16 @@ def _in_lattice_steps(bound: CurvatureBound, box: Box) -> _Lattice:
 def _choose_shift(lattice: _Lattice, frame: Whitening) -> list[int]:
     """Return whole numbers near ``2^exponent t`` that put u = 0 at the center."""
     scale = 1 << frame.exponent
-    shift = []
-    for at, row in zip(lattice.center, frame.transform, strict=True):
-        # floor(v) is within 1/2 of v - 1/2, and xi of the middle of its cube: both halves go into t
-        shift.append(int((at * scale).floor()) + scale // 2 - sum(row) // 2)
-    return shift
+    # floor(v) is within 1/2 of v - 1/2, and xi of the middle of its cube: both halves go into t
+    pairs = zip(lattice.center, frame.transform, strict=True)
+    return [int((at * scale).floor()) + scale // 2 - sum(row) // 2 for at, row in pairs]
 
 
 def _find_miss(lattice: _Lattice, frame: Whitening, shift: list[int]) -> list[fmpq]:
     """Return ``t' - c``, where ``t' = t + T 1/2 - 1/2`` is the image of the middle of xi's cube."""
     twice = 2 << frame.exponent
-    miss = []
-    for at, row, entry in zip(lattice.center, frame.transform, shift, strict=True):
-        miss.append(fmpq(2 * entry + sum(row), twice) - rationals.HALF - at)
-    return miss
+    lines = zip(lattice.center, frame.transform, shift, strict=True)
+    return [fmpq(2 * entry + sum(row), twice) - rationals.HALF - at for at, row, entry in lines]
 
 
 def _bound_distance(lattice: _Lattice, frame: Whitening, miss: list[fmpq]) -> fmpq:
@@ -312,10 +305,7 @@ def _fit_climb(
 
 def _move_back(shift: list[int], frame: Whitening, behind: int) -> list[int]:
     """Return the shift that puts u_0 = 0 that many steps behind the center."""
-    moved = []
-    for entry, row in zip(shift, frame.transform, strict=True):
-        moved.append(entry - behind * row[0])
-    return moved
+    return [entry - behind * row[0] for entry, row in zip(shift, frame.transform, strict=True)]
 
 
 def _fit_shells_below(

@@ -161,10 +161,10 @@ def fit_cross(promised: TangentBound, bounds: CellBounds, slack: fmpq) -> Fitted
 
 def _combine(plus: list[list[fmpq]], minus: list[list[fmpq]], sign: int) -> list[list[fmpq]]:
     """Return half of the sums of rows, or of their differences."""
-    combined = []
-    for first, second in zip(plus, minus, strict=True):
-        combined.append([(a + sign * b) / 2 for a, b in zip(first, second, strict=True)])
-    return combined
+    return [
+        [(a + sign * b) / 2 for a, b in zip(first, second, strict=True)]
+        for first, second in zip(plus, minus, strict=True)
+    ]
 
 
 def _take(rows: list[list[fmpq]], columns: tuple[int, ...]) -> fmpq_mat:
@@ -312,7 +312,7 @@ class Cross(Envelope):
         return proposals.after(least=least, most=most, typical=least + 6.0 + d)
 
     def likely_proposals(self, target: Target) -> int | None:
-        """Return what a normal law takes."""
+        """Return about how many proposals a normal law takes."""
         return math.ceil(power(_log_typical(target.domain.dimension)))
 
     def _fit(self, bounds: CellBounds) -> BoundEnvelope | None:
@@ -335,7 +335,7 @@ class Cross(Envelope):
     def _choose(
         self, bounds: CellBounds, crosses: list[tuple[TangentBound, Touched]]
     ) -> BoundEnvelope:
-        """Return the envelope with the fewest proposals: of a cross, or a uniform one."""
+        """Return the envelope with the fewest proposals, of a cross or uniform."""
         target, units = bounds.target, bounds.target.units_per_nat
         least = max(int(promised.least.floor()) for promised, _ in crosses)
         uniform = BoundUniform(

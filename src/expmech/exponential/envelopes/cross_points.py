@@ -59,7 +59,7 @@ class Landscape:
         return np.asarray(inside & self.bounds.target.domain.contains(self.locate(points)))
 
     def bring_inside(self, point: Floats) -> Floats:
-        """Return the point, cut to the cube and pulled to its middle as far as the domain asks."""
+        """Return the point, cut to the cube and pulled to its middle as far as is needed."""
         cut = np.clip(point, 0.0, 1.0)
         shares = np.linspace(0.0, 1.0, 65)[:, None]
         tried = cut + shares * (0.5 - cut)
@@ -79,7 +79,7 @@ class Landscape:
         return self.scale_slopes(self.bounds.find_slopes(self.locate(points)))
 
     def scale_slopes(self, slopes: Floats) -> Floats:
-        """Return slopes in units a lattice step as nats over the whole side of the cube."""
+        """Return slopes in units per lattice step as nats over the whole side of the cube."""
         return np.asarray(slopes * (self.bounds.box.points_per_axis / self._unit))
 
     @property
@@ -223,7 +223,7 @@ def count_rounds(dimension: int) -> int:
 def improve_crosses(
     view: Landscape, bottom: Look, hessian: Floats, free: Integers
 ) -> Iterator[Touched]:
-    """Yield crosses about the bottom, each placed by what the one before has shown."""
+    """Yield crosses about the bottom, each placed by what the previous one has shown."""
     frame: _Frame | None = _Frame(
         center=bottom.point, axes=_whiten(hessian[np.ix_(free, free)]), free=free
     )

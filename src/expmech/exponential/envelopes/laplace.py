@@ -107,8 +107,8 @@ class ProductLaplace(Envelope):
         _, growth = _need_growth(target)
         if target.integer is None and min(_slopes(target, growth)) < 1:
             raise UnsupportedError(
-                "ProductLaplace needs an energy slope of at least one unit a lattice step; this one"
-                " is smaller. Use fewer bits, or the Uniform envelope."
+                "ProductLaplace needs an energy slope of at least one unit per lattice step; this"
+                " one is smaller. Use fewer bits, or the Uniform envelope."
             )
 
     def bind(self, target: Target) -> BoundProductLaplace:
@@ -162,7 +162,7 @@ def _need_growth(target: Target) -> tuple[Grid, Growth]:
 
 
 def _slopes(target: Target, growth: Growth) -> list[int]:
-    """Return whole units a lattice step that the growth certifies, a coordinate each."""
+    """Return whole units per lattice step that the growth certifies, one number per coordinate."""
     domain = need_grid(target, "ProductLaplace")
     ends = tuple(domain.lower.tolist()), tuple(domain.upper.tolist())
     rates = tuple(growth.rates.tolist())
@@ -223,7 +223,7 @@ def log_worst_laplace(target: Target) -> float | None:
 
 
 def laplace_slopes(target: Target) -> list[float]:
-    """Return the nats a lattice step that the declared growth guarantees; its rates are public."""
+    """Return nats per lattice step that the declared growth guarantees; its rates are public."""
     domain, growth = _need_growth(target)
     slopes: list[float] = (target.eta * growth.rates * domain.steps).tolist()
     return slopes

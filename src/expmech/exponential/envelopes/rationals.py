@@ -55,10 +55,7 @@ def dot(first: Vector, second: Vector) -> fmpq:
 def make_matrix(rows: Rows, columns: int) -> fmpq_mat:
     """Return the matrix with these rows, of which each may be empty."""
     # from a flat list: rows without entries do not say how many columns there are
-    entries: list[fmpq] = []
-    for row in rows:
-        entries.extend(row)
-    return fmpq_mat(len(rows), columns, entries)
+    return fmpq_mat(len(rows), columns, [entry for row in rows for entry in row])
 
 
 def make_diagonal(entries: Vector) -> fmpq_mat:
@@ -77,17 +74,12 @@ def make_dyadic(rows: Sequence[Sequence[int]], exponent: int) -> fmpq_mat:
 def vector_norm(entries: Iterable[fmpq], norm: str) -> fmpq:
     """Return the norm "l1" or "linf" of a vector that is not empty."""
     magnitudes = map(abs, entries)
-    if norm == "l1":
-        return total(magnitudes)
-    return max(magnitudes)
+    return total(magnitudes) if norm == "l1" else max(magnitudes)
 
 
 def spans(matrix: Rows, half_widths: Vector) -> list[fmpq]:
     """Return the largest size of each entry of ``matrix x`` over ``|x_j| <= half_widths_j``."""
-    sizes = []
-    for row in matrix:
-        sizes.append(dot(list(map(abs, row)), half_widths))
-    return sizes
+    return [dot(list(map(abs, row)), half_widths) for row in matrix]
 
 
 def box_norm(matrix: Rows, half_widths: Vector, norm: str) -> fmpq:
@@ -103,10 +95,8 @@ def largest_norm(matrix: Rows, half_widths: Vector, norm: str, *, ball: bool) ->
     if not ball:
         return box_norm(matrix, half_widths, norm)
     # a norm is largest at a corner, and the corners of the ball lie on the axes
-    corners = []
-    for column, width in zip(zip(*matrix, strict=True), half_widths, strict=True):
-        corners.append(vector_norm(column, norm) * width)
-    return max(corners)
+    columns = zip(zip(*matrix, strict=True), half_widths, strict=True)
+    return max(vector_norm(column, norm) * width for column, width in columns)
 
 
 def largest_square(metric: fmpq_mat, half_widths: Vector) -> fmpq:

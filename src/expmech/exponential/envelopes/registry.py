@@ -1,4 +1,4 @@
-"""Envelopes by the name in a certificate: one list."""
+"""The list of envelopes, by their names in certificates."""
 
 from __future__ import annotations
 

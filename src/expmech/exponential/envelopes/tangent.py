@@ -143,7 +143,7 @@ def touch(
 
 
 def _descend(bounds: CellBounds) -> tuple[Indices, int, Floats]:
-    """Return a point of small energy with its energy and its gradient in units a lattice step."""
+    """Return a point of small energy with its energy and its gradient in units per lattice step."""
     points = bounds.box.points_per_axis
     contact = np.full(bounds.box.dimension, points // 2, dtype=np.int64)
     energies, gradients = bounds.evaluate(contact[None, :])

@@ -92,7 +92,7 @@ class Uniform(Envelope):
         likely = worst / 2
         if target.slopes is not None and isinstance(target.domain, Grid):
             # a loss that uses its slopes falls to both sides of its minimum: half as many
-            # proposals an axis as in a corner
+            # proposals per axis as in a corner
             likely = max(likely, worst - len(target.slopes) * math.log(2.0))
         best = _log_best_uniform(target)
         fewest = max(1.0, power(best) / SPARE)
@@ -133,7 +133,7 @@ def log_usual_uniform(target: Target) -> float:
 
 
 def _spread(target: Target, count: int) -> list[float]:
-    """Return the mean distance of coordinates from their middle, in that of a box; public."""
+    """Return the mean distance of coordinates from their middle, over that of a box; public."""
     domain = target.domain
     if target.box is not None or not isinstance(domain, Region):
         return [1.0] * count

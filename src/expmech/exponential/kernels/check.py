@@ -24,6 +24,7 @@ from expmech.losses.base import Growth
 _MOST_POINTS = 256
 _STARTS = 4
 _DRAWS = 1 << 14
+_TRIAL_EPSILON = Fraction(4)
 _TOLERANCE = 1e-9
 _DEVIATIONS = 7.0  # a correct kernel is refused with probability below 1e-8
 
@@ -81,7 +82,12 @@ def trial_target(domain: Domain) -> Target:
     Its energies rise by a few nats away from a point that is not the middle; they are public.
     """
     if not isinstance(domain, Region):
-        problem = make_problem(loss=_trial_scores, domain=domain, sensitivity=1, bound=1.0)
+
+        def scores(points: Array) -> Floats:
+            totals = points.reshape(len(points), -1).sum(axis=1)
+            return np.asarray(totals % 5 / 4.0, dtype=np.float64)
+
+        problem = make_problem(loss=scores, domain=domain, sensitivity=1, bound=1.0)
         return make_target(problem, _TRIAL_EPSILON)
     widths = np.maximum(domain.widths, 1e-300)
     center = domain.lower + 0.3 * domain.widths
@@ -90,24 +96,15 @@ def trial_target(domain: Domain) -> Target:
         away = (points - center) / widths
         return np.asarray((away**2 + 0.5 * np.abs(away)).sum(axis=1))
 
-    growth = Growth(center=center, rates=0.5 / widths)
-    bound = 2.0 * len(widths)
     problem = make_problem(
         loss=loss,
         domain=domain,
         sensitivity=1,
-        growth=growth,
-        bound=bound,
+        growth=Growth(center=center, rates=0.5 / widths),
+        bound=2.0 * len(widths),
         lipschitz=(2.5 / widths).tolist(),
     )
     return make_target(problem, _TRIAL_EPSILON)
-
-
-_TRIAL_EPSILON = Fraction(4)
-
-
-def _trial_scores(points: Array) -> Floats:
-    return np.asarray(points.reshape(len(points), -1).sum(axis=1) % 5 / 4.0, dtype=np.float64)
 
 
 def small_lattice(domain: Domain) -> Domain | None:

@@ -99,7 +99,7 @@ class MALA(Kernel):
         return DriftMoves(target, self.step, pull=pull, clip=np.floor(self.clip * steps))
 
     def log_minorisation(self, domain: Domain) -> float | None:
-        """Return the log of ``|Y|`` times the mass of the longest way on a box, rounded down."""
+        """Return the log of ``|Y|`` times the mass of the longest move on a box, rounded down."""
         if not isinstance(domain, Grid) or not domain.is_box:
             return None
         across = steps_across(domain, self.name)

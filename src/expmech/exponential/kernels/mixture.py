@@ -194,7 +194,7 @@ def rebuild_kernel(description: Mapping[str, Any]) -> Kernel:
 
 
 def validate_kernel(kernel: object, *, owner: str) -> Kernel:
-    """Return ``kernel``; raise ParameterTypeError, which names ``owner``, if it is none."""
+    """Return ``kernel``; raise ParameterTypeError, which names ``owner``, for anything else."""
     if not isinstance(kernel, Kernel):
         raise ParameterTypeError(
             f"`kernel` of {owner} must be a kernel such as em.kernels.Gaussian(scale=0.1); got"

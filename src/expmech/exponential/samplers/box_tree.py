@@ -162,18 +162,12 @@ def forecast_slow_loss(ordinary: Forecast) -> Forecast:
 
 def forecast_own_bounds(bits: int, dimension: int, *, exact: bool, least: float) -> Forecast:
     """Forecast a tree with the loss's own bounds; only exact ones have a public limit."""
-    worst = 2 * LOT + _LEVELS * bits * dimension if exact else None
-    return _between(least, worst, dimension)
-
-
-def _between(best: float, worst: float | None, dimension: int) -> Forecast:
-    if worst is None:
-        typical = 4.0 * LOT * dimension
-        most: tuple[float | None, float | None] = (None, None)
-    else:
-        typical, most = math.sqrt(LOT * worst), (worst, 2.0 * worst)
+    worst, most, typical = None, None, 4.0 * LOT * dimension
+    if exact:
+        worst = 2 * LOT + _LEVELS * bits * dimension
+        most, typical = 2.0 * worst, math.sqrt(LOT * worst)
     return Forecast(
-        expected=(best, most[0]), nearly_all=(best, most[1]), typical=typical, calls=_calls(typical)
+        expected=(least, worst), nearly_all=(least, most), typical=typical, calls=_calls(typical)
     )
 
 
@@ -194,9 +188,9 @@ def _flat_cells(slopes: Sequence[float], log_most: float) -> float:
 def _flat_drop(slopes: Sequence[float], log_most: float) -> float:
     """Return how many nats below a flat loss the bounds of N equal cells end: log N.
 
-    Then the mass the bounds add, a factor exp of that, is worth one evaluation a cell. Where memory
-    allows fewer cells the bounds stay lower. An axis whose slope is smaller than the others' is cut
-    less often.
+    Then the mass the bounds add, a factor exp of that, is worth one evaluation per cell. Where
+    memory allows fewer cells the bounds stay lower. An axis whose slope is smaller than the others'
+    is cut less often.
     """
     low, high = 0.0, sum(slopes) / 2
     while high - low > 1e-9 * (1.0 + high):
@@ -310,7 +304,7 @@ class BoxTreeState(PointState):
 
 @dataclass(frozen=True, eq=False)
 class BoxTreeChain(PointChain):
-    """Refine the tree, propose from it, and again."""
+    """Refine the tree and propose from it, in turn."""
 
     target: Target
     bounds: CellBounds
@@ -408,11 +402,6 @@ class BoxTreeChain(PointChain):
     def _weigh(self, cells: Cells) -> Tree:
         return weigh(cells, self.target.units_per_nat)
 
-    def _lot(self, n_cells: int, *, many: bool) -> int:
-        if self.batch is not None:
-            return self.batch
-        return max(LOT, n_cells if many else n_cells // _GROWTH)
-
     def _worth_refining(self, cells: Cells, copies: int) -> Integers:
         """Return the cells whose mass is probably too large by more than the normaliser.
 
@@ -432,7 +421,8 @@ class BoxTreeChain(PointChain):
             cells.seen, np.expm1(-slack) * (log_size > 0), np.expm1(-_LOOK_GAIN * slack)
         )
         worth = gain * copies > normaliser * (_CELL_COST if many else 1)
-        return _largest(np.where(worth, gain, 0.0), self._lot(len(cells), many=many))
+        lot = self.batch or max(LOT, len(cells) if many else len(cells) // _GROWTH)
+        return _largest(np.where(worth, gain, 0.0), lot)
 
     def _refine_cells(self, cells: Cells, chosen: Integers) -> Cells:
         if not chosen.size or cells.bytes * _WORKING_COPIES >= self.memory:
@@ -466,7 +456,7 @@ class TreeStream(MemorylessChain):
         return self.chain.target
 
     def first_lot(self, size: int) -> int:
-        """Return as many as are probably needed, or what is worked on together."""
+        """Return about as many as are missing, within sizes that are worked on together."""
         return max(LOT, min(_STREAM, self.missing + self.missing // _SPARE))
 
     def next_lot(self, lot: int) -> int:

@@ -74,7 +74,7 @@ class PointChain(ABC):
         return self.target.domain.values(state.indices)
 
     def for_many(self, size: int) -> PointChain:
-        """Return the chain that makes so many draws: of the same law, perhaps with less work."""
+        """Return the chain for ``size`` draws: one of the same law, perhaps with less work."""
         return self
 
 
@@ -119,6 +119,14 @@ class FixedChain(PointChain):
     @abstractmethod
     def length(self) -> int:
         """Number of proposals of every copy."""
+
+
+def flip(coins: Coins, probability: Fraction, size: int) -> Flags:
+    """Flip coins of a rational probability, exactly."""
+    zeros = np.zeros(size, dtype=np.int64)
+    return coins.bernoulli_exp(
+        zeros, numerator=probability.numerator, denominator=probability.denominator
+    )
 
 
 LOT = 1 << 14

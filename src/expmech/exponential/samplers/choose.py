@@ -130,7 +130,7 @@ def _note(
     chosen: Option | None,
     requirement: TimingRequirement,
 ) -> str | None:
-    """Say where `auto` chose constant time by itself, and what a study takes instead."""
+    """Say so where `auto` chose constant time by itself, and name what a study takes instead."""
     if requirement.timing != AUTO or chosen is None or chosen.timing != CONSTANT:
         return None
     studied, _ = _choose(target, options, replace(requirement, timing=UNPROTECTED))
@@ -165,7 +165,9 @@ def choose_sampler(
     problem: Problem, epsilon: Fraction, requirement: TimingRequirement, *, owner: str
 ) -> tuple[Sampler, Target]:
     """Return the sampler that a plan recommends, and the target it is calibrated to."""
-    key = _public_key(problem, epsilon, requirement)
+    key = None  # where a choice may depend on more than numbers can tell
+    if problem.proved and problem.base is None:
+        key = epsilon, requirement, problem.public_key
     remembered = None if key is None else _CHOSEN.get(key)
     if remembered is not None:
         return remembered, remembered.calibrate(problem, epsilon)
@@ -180,15 +182,6 @@ def choose_sampler(
 _MOST_REMEMBERED = 256
 _CHOSEN: dict[tuple[Any, ...], Sampler] = {}
 """Which sampler was chosen, by all that is public about a problem; nothing of the data is kept."""
-
-
-def _public_key(
-    problem: Problem, epsilon: Fraction, requirement: TimingRequirement
-) -> tuple[Any, ...] | None:
-    """Return all that a choice may depend on; None where that is more than numbers can tell."""
-    if not problem.proved or problem.base is not None:
-        return None
-    return epsilon, requirement, problem.public_key
 
 
 def _choose_anew(

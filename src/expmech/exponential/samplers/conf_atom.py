@@ -20,9 +20,9 @@ from expmech.core.coins import UNITS_PER_NAT, Coins, FactoryState, LinearFactory
 from expmech.core.coins.factory import HEADS, RUNNING
 from expmech.core.errors import (
     ParameterError,
-    ParameterTypeError,
     UnsupportedError,
     validate_choice,
+    validate_flag,
     validate_fraction,
     validate_vector,
 )
@@ -38,7 +38,7 @@ from expmech.exponential.samplers.atom import (
     weight_for,
 )
 from expmech.exponential.samplers.base import SamplerTerms
-from expmech.exponential.samplers.chain import CountingChain, join, select
+from expmech.exponential.samplers.chain import CountingChain, flip, join, select
 from expmech.exponential.target import SMALL_TABLE, Target
 
 A = TypeVar("A", bound=AtomState)
@@ -110,9 +110,7 @@ class FactoryChain(AtomChain, CountingChain):
         outer = np.flatnonzero(state.phase == OUTER)
         if outer.size:
             # with probability beta this is step M: release a lattice point, restart at ATOM
-            zeros = np.zeros(outer.size, dtype=np.int64)
-            numerator, denominator = self.beta.as_integer_ratio()
-            last = coins.bernoulli_exp(zeros, numerator=numerator, denominator=denominator)
+            last = flip(coins, self.beta, outer.size)
             done[outer[last]] = ~at_atom[outer[last]]
             begun = outer[~last]
             phase[begun], height[begun], level[begun] = FLIPPING, 1, 0
@@ -291,15 +289,11 @@ class ConfAtomPerfect(AtomSampler):
             if center is None
             else validate_vector(center, name="center", owner="ConfAtomPerfect", confidential=True)
         )
-        if not isinstance(factory, bool):
-            raise ParameterTypeError(
-                f"`factory` of ConfAtomPerfect must be True or False; got {factory!r}."
-            )
-        self.factory = factory
+        self.factory = validate_flag(factory, name="factory", owner="ConfAtomPerfect")
         self._take_location(location)
 
     def _take_location(self, location: str) -> None:
-        """Store where the atom lies; raise where that does not fit the rest."""
+        """Store where the atom lies; raise where other parameters contradict it."""
         self.location = validate_choice(
             location, name="location", owner="ConfAtomPerfect", choices=LOCATIONS
         )

@@ -19,7 +19,7 @@ from expmech.core.coins import Coins, ConstantTimeTable, ExponentialTable
 from expmech.core.coins.table import MOST
 from expmech.core.errors import ParameterError, ParameterTypeError, validate_fraction
 from expmech.exponential.samplers.base import Sampler, SamplerClaims, SamplerTerms
-from expmech.exponential.samplers.chain import Chain, join, select
+from expmech.exponential.samplers.chain import Chain, flip, join, select
 from expmech.exponential.samplers.random_atom import (
     CHOSEN_BLINDLY,
     RandomAtomPerfect,
@@ -64,11 +64,7 @@ class MixtureChain:
 
     def start(self, coins: Coins, size: int) -> MixtureState:
         """Flip the coins, and draw the points of heads."""
-        zeros = np.zeros(size, dtype=np.int64)
-        heads = coins.bernoulli_exp(
-            zeros, numerator=self.k.numerator, denominator=self.k.denominator
-        )
-        chosen = zeros - 1
+        heads, chosen = flip(coins, self.k, size), np.full(size, -1, dtype=np.int64)
         if heads.any():
             chosen[heads] = self.table.draw(coins, int(heads.sum()))
         return MixtureState(self.inner.start(coins, size), chosen)
@@ -150,7 +146,7 @@ class ConstantMixture(Sampler):
 
     @property
     def timing(self) -> str:  # type: ignore[override]
-        """That of f's sampler; the coin makes a constant number random, with a public law."""
+        """The class of f's sampler; the coin makes a constant number random, with a public law."""
         return DATA_INDEPENDENT if self.sampler.timing == CONSTANT else self.sampler.timing
 
     def reserve(self, epsilon: Fraction) -> Fraction:

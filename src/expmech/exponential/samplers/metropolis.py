@@ -20,6 +20,7 @@ from expmech.core.errors import (
     ParameterTypeError,
     UnsupportedError,
     validate_choice,
+    validate_flag,
     validate_fraction,
     validate_integer,
     validate_positive,
@@ -141,13 +142,6 @@ class Ergodicity:
 Convergence = Minorisation | Ergodicity
 
 
-def convergence_of(parameters: Mapping[str, Any]) -> Convergence:
-    """Return the convergence that a certificate names."""
-    if "ergodicity" in parameters:
-        return Ergodicity(**parameters["ergodicity"])
-    return Minorisation(parameters["log_beta"])
-
-
 @dataclass(frozen=True)
 class MetropolisState(PointState):
     """Where each copy is, and its energy there."""
@@ -193,7 +187,7 @@ _MOST_STEPS = 1 << 40
 _ROUNDING = 1 << 11  # units that rounding energies may add to epsilon
 
 MOST_STEPS = 5e5
-"""What `auto` regards as affordable for steps, which go one by one."""
+"""Steps that `auto` regards as affordable: they are made one by one."""
 
 MOST_RUN = 1 << 30
 """Steps beyond which a chain is refused instead of being left to run for weeks."""
@@ -276,8 +270,7 @@ class Metropolis(Sampler):
         beta: float | None = None,
         ergodicity: Ergodicity | None = None,
     ) -> None:
-        if not isinstance(pure, bool):
-            raise ParameterTypeError(f"`pure` of Metropolis must be True or False; got {pure!r}.")
+        pure = validate_flag(pure, name="pure", owner="Metropolis")
         if (delta is not None) + (steps is not None) + pure != 1:
             raise ParameterError(
                 f"Metropolis takes exactly one of `delta`, `steps` and `pure=True`; got {delta!r},"
@@ -296,7 +289,7 @@ class Metropolis(Sampler):
         self._earlier = False  # the rule of certificates that state no tolerance
 
     def reserve(self, epsilon: Fraction) -> Fraction:
-        """Return what a bounded range needs for the factor within which a pure law is of f."""
+        """Return what a pure law reserves for the factor within which it equals f."""
         if not self.pure:
             return Fraction(0)
         # The law is within a public factor of f at every point; twice its logarithm comes off
@@ -380,8 +373,12 @@ class Metropolis(Sampler):
         """Recompute delta from steps and beta, or the steps that a pure guarantee needs."""
         parameters = claims.parameters
         checks = [self.verify_timing(claims), _verify_terms(parameters)]
-        speed, steps = convergence_of(parameters), parameters["steps"]
-        expected = 0.0
+        speed: Convergence
+        if "ergodicity" in parameters:
+            speed = Ergodicity(**parameters["ergodicity"])
+        else:
+            speed = Minorisation(parameters["log_beta"])
+        steps, expected = parameters["steps"], 0.0
         if self.pure and isinstance(speed, Minorisation):
             if self._earlier:
                 needed = _earlier_steps(speed, parameters["energy_range"], claims.domain.log_size)
@@ -510,7 +507,7 @@ def _verify_terms(parameters: Mapping[str, Any]) -> Check:
 
 
 def _choose_kernel(kernel: Kernel | None, proposal: str | None, rate: float | None) -> Kernel:
-    """Return the kernel given, or that of a name; raise where both are."""
+    """Return the given kernel, or the one that `proposal` names; raise where both are given."""
     if kernel is None:
         named = validate_choice(
             proposal or "uniform", name="proposal", owner="Metropolis", choices=PROPOSALS

@@ -159,7 +159,7 @@ class RandomAtomPerfect(AtomSampler):
         self._take_laws(proposal, kernel, rate, reentry)
 
     def describe(self) -> dict[str, Any]:
-        """Return the parameters; of the points, how many there are."""
+        """Return the parameters, with the number of points in the place of the points."""
         return super().describe() | {"points": len(self.points)}
 
     @classmethod
@@ -178,27 +178,14 @@ class RandomAtomPerfect(AtomSampler):
         target.problem.check_repeatable()
         envelope, moves = self.bind_law(target, None)
         table = ExponentialTable(target.energy_of_points(self.points), target.units_per_nat)
-        weight = self.weight(target, table, envelope.log_mass())
+        weight = self._weight(target, table, envelope.log_mass())
         return RandomAtomChain(AtomKernel(target, envelope, weight, moves), self.points, table)
 
-    def weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
+    def _weight(self, target: Target, table: ExponentialTable, log_mass: float) -> int:
         """Return the atom's weight ``W = log(tau sum_l exp(-E_l)) - log Z_r`` in energy units.
 
-        It is exact within one unit and a public constant. The unshifted minimum enters as an
+        It is exact within one unit and a public constant: the unshifted minimum enters as an
         integer, so only the logarithm of a sum of numbers up to 1 is rounded.
-
-        Parameters
-        ----------
-        target : Target
-            What is drawn from.
-        table : ExponentialTable
-            The public points with their energies; confidential.
-        log_mass : float
-            ``log Z_r`` of the law by which the atom is left.
-
-        Returns
-        -------
-        int
         """
         odds = self.k / (1 - self.k)
         log_tau = (

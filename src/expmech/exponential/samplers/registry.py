@@ -32,7 +32,7 @@ PLANNED: tuple[Sampler, ...] = (
 """What a plan tries, in this order; of equal costs `auto` takes the first."""
 
 UNPLANNED: tuple[type[Sampler], ...] = (RandomAtomPerfect, ConstantMixture)
-"""What a plan cannot construct by itself; each says what it needs."""
+"""Samplers that a plan cannot construct by itself; each says what it needs."""
 
 SAMPLERS: Registry[type[Sampler]] = Registry(
     "expmech.samplers",

@@ -159,7 +159,7 @@ class Rejection(Sampler):
         return RejectionChain(target, envelope.bind(target.loss_only), self.batch, likely)
 
     def forecast(self, target: Target) -> Forecast:
-        """Return the envelope's own forecast, and what a base measure may make of it."""
+        """Return the envelope's forecast, widened by what a base measure may change."""
         return widened(self._envelope(target).forecast(target.loss_only), target.base_spread)
 
     def verify(self, claims: SamplerClaims) -> list[Check]:

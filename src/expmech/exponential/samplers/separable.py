@@ -303,7 +303,7 @@ class Separable(Sampler):
 
     @property
     def rounded_terms(self) -> int:
-        """One per coordinate, for as many as there may be, and one."""
+        """One more than the largest number of coordinates."""
         return 1 + MOST_COORDINATES
 
     def validate_base(self, target: Target) -> None:
@@ -340,7 +340,7 @@ class Separable(Sampler):
         return SeparableChain(target, points, center, slopes, offsets)
 
     def forecast(self, target: Target) -> Forecast:
-        """One to about 2.4 proposals per coordinate where growth is declared; else a tree each."""
+        """Forecast 1 to about 2.4 proposals per coordinate with growth, else one tree for each."""
         domain, growth = validate_separable(target), target.problem.growth
         if growth is None:
             return _forecast_trees(target, domain)
@@ -359,7 +359,7 @@ def validate_separable(target: Target) -> Grid:
     if growth is not None and target.integer is None:
         rise = target.eta * target.units_per_nat * growth.rates * (1.0 - _SAFE)
         if ((rise * domain.steps < 1) & (rise * domain.widths > FLAT * target.units_per_nat)).any():
-            flat = "this one's energy rises by less than one unit a lattice step"
+            flat = "this one's energy rises by less than one unit per lattice step"
             raise UnsupportedError(_UNSUPPORTED.format(flat))
     return domain
 

@@ -9,7 +9,6 @@ from expmech.exponential.target.target import (
     LIST_LIMIT,
     TABLE_LIMIT,
     Energies,
-    IntegerSlopes,
     Target,
     make_target,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "BaseMeasure",
     "Calibration",
     "Energies",
-    "IntegerSlopes",
     "Problem",
     "Target",
     "calibrate",

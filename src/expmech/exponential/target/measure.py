@@ -29,6 +29,7 @@ from expmech.core.errors import (
 from expmech.domains import Domain, Indices
 from expmech.domains.base import probe_indices
 from expmech.exponential.target.calibration import ENERGY_CAP, RELATIVE_LOSS_ERROR
+from expmech.losses.base import validate_function
 
 OWNER = "BaseMeasure"
 SMALL_TABLE = 1 << 16
@@ -95,10 +96,9 @@ class BaseMeasure:
     excludes: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in (("log_density", self.log_density), ("terms", self.terms)):
-            if not (callable(value) or (name == "terms" and value is None)):
-                kind = type(value).__name__
-                raise ParameterTypeError(f"`{name}` of {OWNER} must be a function; got {kind}.")
+        validate_function(self.log_density, name="log_density", owner=OWNER)
+        if self.terms is not None:
+            validate_function(self.terms, name="terms", owner=OWNER)
         if not isinstance(self.excludes, bool):
             raise ParameterTypeError(
                 f"`excludes` of {OWNER} must be True or False; got {self.excludes!r}."

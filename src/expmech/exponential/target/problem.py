@@ -41,6 +41,7 @@ from expmech.losses.base import (
     Loss,
     facts_of,
     validate_declared,
+    validate_function,
 )
 
 OWNER = "ExponentialMechanism"
@@ -86,7 +87,7 @@ class Checks:
         return most
 
     def evaluation_seconds(self) -> float | None:
-        """Return what one evaluation takes; a forecast goes by it, the guarantee does not."""
+        """Return the seconds of one evaluation, for forecasts; no guarantee rests on them."""
         stated = self._stated("evaluation_seconds")
         if stated is None:
             return None
@@ -149,7 +150,7 @@ class Checks:
             raise ParameterError(f"`lipschitz` of {OWNER} must not be negative; got {stated!r}.")
         if self.given.get("lipschitz") is not None:
             self.assumptions.append(
-                "declared by the caller: the loss has the Lipschitz constants `lipschitz`, one a"
+                "declared by the caller: the loss has the Lipschitz constants `lipschitz`, one per"
                 " coordinate"
             )
         return slopes
@@ -239,12 +240,8 @@ class Checks:
 
     def function(self, name: str) -> Any:
         """Return the function declared under ``name``, or the loss's own; None if there is none."""
-        given: object = self.given.get(name)
-        function = getattr(self.known, name) if given is None else given
-        if function is not None and not callable(function):
-            kind = type(function).__name__
-            raise ParameterTypeError(f"`{name}` of {OWNER} must be a function; got {kind}.")
-        return function
+        stated = self._stated(name)
+        return None if stated is None else validate_function(stated, name=name, owner=OWNER)
 
 
 def validate_curvature(curvature: object, dimension: int) -> Curvature:
@@ -307,7 +304,7 @@ def _plain(fact: Any) -> Any:
 
 
 def _public_facts(known: Facts) -> list[Any]:
-    """Return the public facts, and which facts there are of those that depend on the data."""
+    """Return the public facts, and which of the facts that depend on the data are known."""
     return [
         *(_plain(getattr(known, name)) for name in _PUBLIC),
         *(getattr(known, name) is None for name in _OF_DATA),
@@ -376,7 +373,7 @@ class Problem:
 
     @property
     def public_key(self) -> tuple[Any, ...]:
-        """All that is public about the problem, to find what was computed of an equal one."""
+        """All that is public about the problem: equal keys share what was computed."""
         growth, form, affine = self.growth, self.integer_form, self.affine
         named = ("gradient", "gradient_error", "find_curvature", *_OF_DATA[-3:])
         return (

@@ -94,7 +94,7 @@ TABLE_LIMIT = 1 << 22
 """Largest lattice that is ever tabulated."""
 
 LIST_LIMIT = 1 << 24
-"""Longest list of candidates that is ever tabulated: nothing else serves a list of any scores."""
+"""Longest list of candidates that is ever tabulated: no other sampler serves every list."""
 
 _PART = 1 << 14  # points a built-in loss is asked for at once
 _LOT = 1 << 17  # points a caller's is, which may be slow to start
@@ -390,7 +390,7 @@ class Target:
 
     @property
     def knows_normaliser(self) -> bool:
-        """Whether the normaliser is found: integer slopes, or a lattice to add up; public."""
+        """Whether the normaliser can be computed: integer slopes or a small lattice; public."""
         return self.integer is not None or self.domain.is_listable(SMALL_TABLE)
 
     def normaliser(self, precision: int) -> flint.arb | None:

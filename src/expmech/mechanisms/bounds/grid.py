@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from expmech.core.arrays import Floats, Integers
-from expmech.core.errors import validate_integer
+from expmech.core.errors import ParameterError, validate_integer
 
 NOWHERE = -1
 """The place of what is no number."""
@@ -52,9 +52,8 @@ class Magnitudes:
         validate_integer(self.least, name="least", owner=_OWNER, low=-1073, high=1024)
         validate_integer(self.largest, name="largest", owner=_OWNER, low=self.least, high=1024)
         parts = validate_integer(self.parts, name="parts", owner=_OWNER, low=2, high=64)
-        validate_integer(
-            parts.bit_count(), name="parts (its number of bits)", owner=_OWNER, low=1, high=1
-        )
+        if parts.bit_count() > 1:
+            raise ParameterError(f"`parts` of {_OWNER} must be a power of two; got {parts}.")
 
     @property
     def octaves(self) -> int:

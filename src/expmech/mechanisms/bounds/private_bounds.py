@@ -288,9 +288,8 @@ class PrivateBounds(Mechanism):
         near, far = sorted((abs(first), abs(last)))
         step = grid.parts // split
         inner, outer = grid.edge(grid.zero + step * (near - 1) + 1), self._edge(far, split)
-        # whether a second look is paid for depends on noisy counts; its epsilon is charged either
-        # way
-        # Post-processing of the noisy counts, up to here.
+        # Up to here all is post-processing of the noisy counts. Whether an interval is chosen
+        # depends on them; its epsilon is charged either way.
         near_zero = outer > min(_FARTHEST_ZOOM * inner, LARGEST / 2) or inner <= _SMALLEST
         if not near_zero and not rule.goes_on_to_zero(noisy, ends, split):
             rows = float(noisy[ends[0] : ends[1] + 1].sum())
@@ -393,7 +392,7 @@ class PrivateBounds(Mechanism):
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of one count moved by one, or of two at half the rate, and of the choice."""
+        """Return the rho of one count moved by one, or two at half the rate, and of the choice."""
         moved = Adjacency(certificate.adjacency).rows_moved
         octaves = moved * rho_of_discrete_laplace(epsilon * OCTAVES_SHARE / moved, 1)
         return octaves + rho_of_pure(epsilon * (1 - OCTAVES_SHARE))

@@ -265,5 +265,5 @@ def _intervals(parts: int, many: bool) -> tuple[Integers, Floats]:
 
 
 def worth_of_a_halving(rows: float, rate: float) -> float:
-    """Return how many nats an interval of half the width is preferred by, of so many rows."""
+    """Return by how many nats an interval is preferred to one of twice its width."""
     return max(0.0, min(_MOST_WORTH, rows * rate * _WORTH))

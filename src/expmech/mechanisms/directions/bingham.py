@@ -174,9 +174,9 @@ def _float_ends(
     d, sizes = len(energy), np.abs(energy)
     energy[np.diag_indices(d)] += shift
     gram = transform.T @ (energy @ transform)
-    reach = np.abs(transform)
-    along = reach.sum(axis=1)
-    lost = reach.T @ (sizes @ along + abs(shift) * along)
+    absolute = np.abs(transform)
+    along = absolute.sum(axis=1)
+    lost = absolute.T @ (sizes @ along + abs(shift) * along)
     return _ends(gram, (RELATIVE_ERROR + (2 * d + 6) * _FLOAT) * (1.0 + 2.0**-20) * lost)
 
 
@@ -202,21 +202,13 @@ UNIT_LENGTH = 1 << ROUNDING_BITS
 _ENTRIES = 1 << 18  # normals drawn together, at most
 
 
-def draw_axes(proposal: Proposal, coins: Coins, size: int) -> Integers:
+def draw_axes(proposal: Proposal, coins: Coins, size: int) -> tuple[Integers, Integers]:
     """Draw axes v with density ``~ exp(eta v'Av)`` on the sphere, then round ``2^24 v / v_j``.
 
-    j is the coordinate of largest size; entry j of the answer is 2^24. Antipodes are one point.
-
-    Notes
-    -----
-    The number of proposals per axis is geometric, and its mean depends on the data. How many are
-    made together depends on the dimension and on ``size`` only.
+    j is the coordinate of largest size; entry j of the answer is 2^24. Antipodes are one point. The
+    number of proposals per axis, which is returned too, is geometric, and its mean depends on the
+    data; how many are made together depends on the dimension and on ``size`` only.
     """
-    return draw_counted(proposal, coins, size)[0]
-
-
-def draw_counted(proposal: Proposal, coins: Coins, size: int) -> tuple[Integers, Integers]:
-    """Draw axes as :func:`draw_axes` does; also return how many proposals each took."""
     d = proposal.dimension
     if d == 1:
         return np.full((size, 1), UNIT_LENGTH, dtype=np.int64), np.zeros(size, dtype=np.int64)

@@ -15,7 +15,7 @@ from expmech.core.coins import Coins
 from expmech.mechanisms.directions.bingham import (
     Proposal,
     SecondMoments,
-    draw_counted,
+    draw_axes,
     fit_proposal,
 )
 from expmech.mechanisms.directions.whole import WholeMatrix
@@ -42,7 +42,7 @@ class ComponentLaw:
         """
         if self._first is None:
             self._first = fit_proposal(self._moments, self._etas[0])
-        axes, counts = draw_counted(self._first, coins, size)
+        axes, counts = draw_axes(self._first, coins, size)
         firsts = unit_axes(axes)
         if len(self._etas) == 1:
             return firsts[:, None, :], counts
@@ -58,7 +58,7 @@ class ComponentLaw:
         for eta in self._etas[1:]:
             basis = complement(axes)
             inside = self._moments.within(WholeMatrix.from_integers(basis), BASIS_BITS)
-            axis, counts = draw_counted(fit_proposal(inside, eta), coins, 1)
+            axis, counts = draw_axes(fit_proposal(inside, eta), coins, 1)
             axes = np.vstack([axes, unit_axes(axis @ basis.T.astype(np.float64))])
             proposals += int(counts[0])
         return axes, proposals

@@ -28,6 +28,7 @@ from expmech.core.errors import (
     ParameterTypeError,
     confidential_array,
     shielded,
+    validate_flag,
     validate_integer,
 )
 from expmech.core.rounding import validate_epsilon
@@ -170,11 +171,7 @@ class PrincipalDirection(Mechanism):
         self.n_components = validate_integer(
             n_components, name="n_components", owner=_OWNER, low=1, high=self.dimension
         )
-        if not isinstance(variances, bool):
-            raise ParameterTypeError(
-                f"`variances` of {_OWNER} must be True or False; got {variances!r}."
-            )
-        self.variances = variances
+        self.variances = validate_flag(variances, name="variances", owner=_OWNER)
         self._set_rows(whole, count)
 
     def _set_rows(self, products: NDArray[np.object_], count: int) -> None:
@@ -210,12 +207,8 @@ class PrincipalDirection(Mechanism):
         ----------
         rows : array-like of shape (n, d)
             Numbers without nan; confidential.
-        n_components : int, default 1
-            Number of directions, 1 to d.
-        variances : bool, default False
-            Whether a tenth of epsilon goes to noisy variances along them.
-        adjacency : {"replace", "add-remove"}, default "replace"
-            Which data sets are neighbours.
+        n_components, variances, adjacency
+            As for the class.
 
         Returns
         -------
@@ -241,7 +234,7 @@ class PrincipalDirection(Mechanism):
         )
 
     def default_context(self) -> CertificateContext:
-        """Say that the value of a release is :class:`Components`."""
+        """Return a context in which the value of a release is :class:`Components`."""
         return CertificateContext(
             statistic="principal directions", postprocessing=self.as_components()
         )
@@ -374,13 +367,13 @@ class PrincipalDirection(Mechanism):
 
     @classmethod
     def bounded_range(cls, certificate: Certificate) -> bool:
-        """Tell whether it is one direction and nothing else."""
+        """Tell whether one direction alone was drawn, without variances."""
         parameters = certificate.sampler
         return parameters["components"] == 1 and Fraction(parameters["variance_epsilon"]) == 0
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of components of bounded range at equal shares, and of noisy variances."""
+        """Return the rho of components of bounded range at equal shares and of noisy variances."""
         components = int(certificate.sampler["components"])
         noisy = Fraction(certificate.sampler["variance_epsilon"]) != 0
         variances = _VARIANCE_SHARE * epsilon if noisy else Fraction(0)
@@ -389,7 +382,7 @@ class PrincipalDirection(Mechanism):
 
 
 def _verify_map(certificate: Certificate) -> Check:
-    """Check that what was drawn is what was handed on: as many directions, and their variances."""
+    """Check that the map takes as many directions, and variances, as were drawn."""
     written, parameters = certificate.postprocessing, certificate.sampler
     drawn = {
         "components": parameters["components"],
@@ -403,10 +396,7 @@ def _verify_map(certificate: Certificate) -> Check:
 def _verify_shares(certificate: Certificate) -> list[Check]:
     parameters, width = certificate.sampler, _WIDTH[Adjacency(certificate.adjacency)]
     budget = Fraction(repr(certificate.epsilon))
-    each, noise = (
-        Fraction(parameters["component_epsilon"]),
-        Fraction(parameters["variance_epsilon"]),
-    )
+    each, noise = (Fraction(parameters[f"{name}_epsilon"]) for name in ("component", "variance"))
     spent = parameters["components"] * each + noise
     whole = budget * (1 - _TOLERANCE) <= spent <= budget
     shared = each > 0 and noise in (0, spent * _VARIANCE_SHARE)

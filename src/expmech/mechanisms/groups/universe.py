@@ -94,7 +94,7 @@ class Texts(Universe):
 
 @functools.cache
 def _texts_of(length: int) -> int:
-    """Return how many texts have exactly so many bytes."""
+    """Return how many texts have exactly ``length`` bytes."""
     if length <= 0:
         return int(length == 0)
     return sum(size * _texts_of(length - width) for width, size in enumerate(_SIZES, start=1))

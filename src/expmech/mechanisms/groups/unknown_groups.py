@@ -66,8 +66,6 @@ _KEYS_INVENTED = (
     "a shown key may be invented: every key of the universe, also one that no row has, is shown if"
     " its noisy count reaches the threshold; that happens in at most {share} of releases"
 )
-
-
 _DETECTION = (
     "a key is shown if its noisy count reaches {least}: groups of {shown_from} and more are in at"
     " least 95% of releases"
@@ -267,7 +265,7 @@ class UnknownGroups(Mechanism):
     def _lowest(self, rate: Fraction) -> int:
         if self.delta == 0:
             return _first_at_most(lambda t: self.universe.size * tail(rate, t), INVENTED)
-        # delta alone does not do: that a new key is *not* shown must tell no more than its share of
+        # A small delta is not enough: that a new key is *not* shown may reveal only its share of
         # epsilon, 1 - p >= exp(-rate). Theorem 3, and the example after it
         covered = _first_at_most(lambda t: tail(rate, t - 1) + (-real(rate)).exp(), Fraction(1))
         return max(covered, _first_at_most(lambda t: _delta(rate, t, self.keys), self.delta))
@@ -396,7 +394,7 @@ class UnknownGroups(Mechanism):
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of one count moved by one, or of two at half of epsilon."""
+        """Return the rho of one count moved by one, or of two at half of epsilon."""
         moved = Adjacency(certificate.adjacency).rows_moved
         return moved * rho_of_discrete_laplace(epsilon / moved, 1)
 

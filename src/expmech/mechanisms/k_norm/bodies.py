@@ -519,7 +519,7 @@ class MomentHull(Body):
 
 @dataclass(frozen=True)
 class ProductBody(Body):
-    """Points whose parts lie in bodies of their own, each: what independent columns can do.
+    """The product of bodies: all that a row can change in columns that change independently.
 
     Parameters
     ----------

@@ -108,17 +108,18 @@ class Table(ABC):
 
 
 class ArrayTable(Table):
-    """Rows in memory, each standing for ``counts`` equal ones."""
+    """Rows in memory, each standing for ``counts`` equal ones, None for itself alone."""
 
     def __init__(self, features: Any, targets: Any, counts: ArrayLike | None = None) -> None:
         self._features, self._targets = validate_table(features, targets)
-        self._counts = validate_counts(counts, self._features.shape[0])
+        rows = self._features.shape[0]
+        self._counts = None if counts is None else validate_counts(counts, rows)
         self._clipped: Any = None  # what was counted, until it is shortened
         self.dimension = int(self._features.shape[1])
 
     @property
     def count(self) -> int:
-        return int(self._counts.sum())
+        return int(self._features.shape[0] if self._counts is None else self._counts.sum())
 
     def rows(self, risk: Risk, norms: RowNorms) -> RegressionRows:
         clipped, self._clipped = self._clipped, None

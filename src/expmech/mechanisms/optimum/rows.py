@@ -161,7 +161,7 @@ def prepare_rows(
     if risk.scales_targets():
         labels = np.trunc(labels * factors * _UNIT) / _UNIT
     prepared = RegressionRows(matrix=matrix, targets=labels)
-    if counts is None or (counts == 1).all():
+    if counts is None:
         return prepared
     return prepared.take(np.repeat(np.arange(len(counts)), counts))
 
@@ -183,10 +183,11 @@ def clip_entries(table: Any) -> Any:
     return sparse
 
 
-def count_within(clipped: Any, counts: Integers, limits: Sequence[Fraction]) -> list[int]:
+def count_within(clipped: Any, counts: Integers | None, limits: Sequence[Fraction]) -> list[int]:
     """Return how many clipped rows have at most each squared norm, before they are shortened.
 
-    Entries are snapped toward zero first, so that squares are whole numbers.
+    Each stands for ``counts`` equal ones, or for itself alone. Entries are snapped toward zero
+    first, so that squares are whole numbers.
     """
     most = [(limit * (1 << 2 * STEP_BITS)).__floor__() for limit in limits]  # below 2^53: exact
     squares = np.empty(clipped.shape[0])
@@ -196,15 +197,13 @@ def count_within(clipped: Any, counts: Integers, limits: Sequence[Fraction]) -> 
             np.einsum("ij,ij->i", whole, whole, out=squares[rows])
     else:
         squares[:] = _row_sums(clipped, np.trunc(clipped.data * _UNIT) ** 2)
-    if (counts == 1).all():
+    if counts is None:
         return [int(np.count_nonzero(squares <= limit)) for limit in most]
     return [int(counts[squares <= limit].sum()) for limit in most]
 
 
 def validate_counts(counts: Any, rows: int) -> Integers:
-    """Return how many equal rows each row stands for: one where nothing is said."""
-    if counts is None:
-        return np.ones(rows, dtype=np.int64)
+    """Return how many equal rows each row stands for."""
     whole = confidential_array(counts, name="counts", owner=OWNER)
     if whole.dtype.kind not in "iu" or whole.shape != (rows,):
         raise ParameterTypeError(

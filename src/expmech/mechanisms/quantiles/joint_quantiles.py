@@ -13,9 +13,8 @@ from expmech.core.adjacency import validate_adjacency
 from expmech.core.arrays import Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.rounding import float_down, float_up
-from expmech.mechanisms.quantiles.base import SeveralQuantiles
+from expmech.mechanisms.quantiles.base import CellCounts, SeveralQuantiles
 from expmech.mechanisms.quantiles.draw import JointDraw
-from expmech.mechanisms.quantiles.spread import CellCounts
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
 from expmech.theory.concentrated import rho_of_bounded_range
 
@@ -48,6 +47,7 @@ class JointQuantiles(SeveralQuantiles):
 
     Examples
     --------
+    >>> import numpy as np
     >>> values = np.linspace(0.0, 10.0, 101)
     >>> thirds = JointQuantiles.from_values(values, levels=["1/3", "2/3"], lower=0.0, upper=10.0)
     >>> low, high = thirds.release(epsilon=1.0).value.tolist()
@@ -90,12 +90,12 @@ class JointQuantiles(SeveralQuantiles):
 
     @classmethod
     def bounded_range(cls, certificate: Certificate) -> bool:
-        """Tell whether it has: of a mixture over spread values that is not proved."""
+        """Tell whether no values were spread: of a mixture over spread values it is not proved."""
         return bool(certificate.sampler.get("spread", 1) == 1)
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of a bounded range, which a mixture over spread values keeps."""
+        """Return the rho of a bounded range, which a mixture over spread values has, too."""
         return rho_of_bounded_range(epsilon)
 
 

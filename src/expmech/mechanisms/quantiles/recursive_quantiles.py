@@ -16,9 +16,8 @@ from expmech.core.arrays import Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins
 from expmech.core.errors import ParameterError
 from expmech.core.rounding import float_down, float_up
-from expmech.mechanisms.quantiles.base import SeveralQuantiles
+from expmech.mechanisms.quantiles.base import CellCounts, SeveralQuantiles
 from expmech.mechanisms.quantiles.draw import JointDraw
-from expmech.mechanisms.quantiles.spread import CellCounts
 from expmech.mechanisms.quantiles.tables import Levels, parse_levels
 from expmech.theory.concentrated import rho_of_bounded_range
 
@@ -42,7 +41,7 @@ class LevelNode:
 
     @property
     def widest(self) -> int:
-        """The wider side of the level; over ``end - start`` it is D of a row more or less."""
+        """The wider side of the level; divided by ``end - start`` it is D under add-remove."""
         return max(self.at - self.start, self.end - self.at)
 
 
@@ -188,7 +187,7 @@ class RecursiveQuantiles(SeveralQuantiles):
 
     @classmethod
     def rho(cls, certificate: Certificate, epsilon: Fraction) -> Fraction:
-        """Return that of as many releases of bounded range as a row takes part in."""
+        """Return the rho of as many draws of bounded range as a row takes part in."""
         depth = depth_of(len(certificate.sampler["levels"]))
         return depth * rho_of_bounded_range(epsilon / depth)
 

@@ -132,7 +132,7 @@ def exponential(nats: Fraction) -> Scaled:
 
 @lru_cache(maxsize=64)
 def _powers(rate: Fraction, many: int) -> Scaled:
-    """Return ``exp(rate * digit)`` for so many digits."""
+    """Return ``exp(rate * digit)`` for the digits below ``many``."""
     return concatenate(*(exponential(rate * digit) for digit in range(many)))
 
 
@@ -158,7 +158,7 @@ def cumulate(numbers: Scaled, starts: Flags | None = None) -> Scaled:
     """Return running sums, which begin anew wherever ``starts`` is true.
 
     The list is cut into rows of 64, summed side by side; then what enters each row is added. A
-    number passes at most 65 additions a layer, and there are at most six layers.
+    number passes at most 65 additions per layer, and there are at most six layers.
     """
     size = numbers.mantissa.size
     missing = -size % _ROW
@@ -208,9 +208,9 @@ def _sum_rows(grid: Scaled, top: Integers, mixed: Flags) -> None:
 
 
 def _scan_rows(grid: Scaled, begins: Flags, rows: Integers) -> None:
-    """Replace some rows by their running sums, an exponent a number: sums of 2, 4, .. 64 of them.
+    """Replace some rows by their running sums, one exponent per number: by sums of 2, 4, .. 64.
 
-    Six additions a number, whether sums begin anew in a row or its numbers are far apart.
+    Six additions per number, whether sums begin anew in a row or its numbers are far apart.
     """
     sums, closed, distance = grid.at(rows), begins[rows], 1
     while distance < _ROW:

@@ -27,7 +27,7 @@ from expmech.certificates.timing import CONSTANT
 from expmech.core.adjacency import Adjacency, validate_adjacency
 from expmech.core.arrays import ArrayLike, Floats, Integers
 from expmech.core.coins import UNITS_PER_NAT, Coins, cached_parts
-from expmech.core.errors import ParameterTypeError, validate_scale, validate_vector
+from expmech.core.errors import ParameterTypeError, validate_flag, validate_scale, validate_vector
 from expmech.core.rounding import float_up, validate_epsilon
 from expmech.domains import Candidates
 from expmech.exponential.target import ENERGY_CAP, Calibration, calibrate
@@ -117,15 +117,13 @@ class PermuteAndFlip(Mechanism):
         -------
         PermuteAndFlip
         """
-        if not isinstance(monotone, bool):
-            raise ParameterTypeError(f"`monotone` of {_OWNER} must be True or False.")
         losses = _below_best(scores)
         labels = None if candidates is None else Candidates(candidates)
         if labels is not None and len(labels.labels) != losses.size:
             raise ParameterTypeError(f"`candidates` of {_OWNER} must be as many as the scores.")
         return cls(
             sensitivity=validate_scale(sensitivity, name="sensitivity", owner=_OWNER),
-            monotone=monotone,
+            monotone=validate_flag(monotone, name="monotone", owner=_OWNER),
             adjacency=validate_adjacency(adjacency, owner=_OWNER),
             candidates=labels,
             losses=losses,
@@ -163,7 +161,8 @@ class PermuteAndFlip(Mechanism):
         energies = self._energies(budget)
 
         def draw(coins: Coins, size: int) -> Draws:
-            positions = _positions(coins, energies, size)
+            drawn = [first_of_a_random_order(coins, energies) for _ in range(size)]
+            positions = np.array(drawn, dtype=np.int64)
             listed = self.candidates
             values = positions if listed is None else listed.values(positions[:, None])
             return Draws(values=values, proposals=np.full(size, energies.size, dtype=np.int64))
@@ -228,21 +227,18 @@ class PermuteAndFlip(Mechanism):
 
     @classmethod
     def admits(cls, certificate: Certificate, point: Floats | None) -> bool:
-        """Admit every label, one only: the list is public, but it is not part of a certificate."""
+        """Admit any single label: the list of candidates is not part of a certificate."""
         return point is None or point.ndim == 0
 
 
 def first_of_a_random_order(coins: Coins, energies: Integers) -> int:
     """Draw j with ``P(j) = p_j integral over t in [0, 1] of prod_{i != j} (1 - t p_i)``.
 
-    ``p = exp(-energies 2^-40)``: the first of a random order to win its coin. Order and coins are
-    independent, so that is a uniform one of all that win; the least energy must be 0, whose coin
-    always does. As many coins as energies and one word for the place, whatever they are, and the
-    place is found by counts of rows of one length: a list of the winners would take as long as it
-    is.
+    ``p = exp(-energies 2^-40)``; the least energy must be 0, so that its coin always wins.
     """
-    # The first winner of a random order is uniform among all winners. So every coin is flipped,
-    # and the time does not tell who won; the best has energy 0 and always wins.
+    # Order and coins are independent, so the first winner of a random order is uniform among all
+    # winners. Every coin is flipped, and the winner is found by counts of rows of one length: a
+    # list of the winners would take as long as it is, and the time would tell how many there are.
     heads = coins.bernoulli_exp(energies)
     width = min(heads.size, _ROW)
     rows = np.zeros((-(-heads.size // width), width), dtype=np.bool_)
@@ -275,11 +271,6 @@ def _below_best(scores: ArrayLike) -> Floats:
     # Differences from the best: a shift that all scores share leaves the law as it is.
     np.subtract(values.max(), values, out=values)  # which is a copy
     return values
-
-
-def _positions(coins: Coins, energies: Integers, size: int) -> Integers:
-    drawn = [first_of_a_random_order(coins, energies) for _ in range(size)]
-    return np.array(drawn, dtype=np.int64)
 
 
 def _assumed(*, monotone: bool) -> tuple[str, ...]:

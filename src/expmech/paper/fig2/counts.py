@@ -97,7 +97,7 @@ def expected_proposals(parameters: Parameters, mean: float) -> float:
 
 
 def compute(parameters: Parameters, stream: list[int]) -> Result:
-    """Return the proposal counts, one row a mean, and their means, computed.
+    """Return the proposal counts, one row per mean, and their computed means.
 
     Algorithm 1 also tells its counts apart (:class:`~expmech.Draws`).
 

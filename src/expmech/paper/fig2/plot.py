@@ -49,7 +49,7 @@ _READINGS = {
 
 
 def plot_grid(results: Results, out: Path, name: str) -> None:
-    """Draw the proposals a draw of every sampler, a panel for each n and epsilon."""
+    """Draw the proposals per draw of every sampler, a panel for each n and epsilon."""
     sizes = list(dict.fromkeys(p["n"] for p, _ in results))
     budgets = list(dict.fromkeys(p["epsilon"] for p, _ in results))
     betas = list(dict.fromkeys(tuple(p["beta"]) for p, _ in results))

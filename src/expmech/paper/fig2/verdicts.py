@@ -123,8 +123,8 @@ def _agreement(parts: dict[str, Results]) -> str:
     drawn = [(p, r) for part in parts.values() for p, r in part if r["proposals"].size >= 30]
     inside = 0
     for _, result in drawn:
-        found = mean_interval(result["proposals"], len(drawn))
-        inside += found.low <= float(result["expected"].mean()) <= found.high
+        interval = mean_interval(result["proposals"], len(drawn))
+        inside += interval.low <= float(result["expected"].mean()) <= interval.high
     runs = {int(r["proposals"].size) for part in parts.values() for _, r in part}
     return (
         f"The computed mean lies in the interval of the drawn mean in {inside} of {len(drawn)}"

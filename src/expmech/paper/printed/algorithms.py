@@ -27,7 +27,7 @@ from expmech.core.errors import (
 )
 from expmech.exponential.mechanism import ExponentialMechanism
 from expmech.exponential.samplers.atom import AtomKernel, moves_of, weight_for
-from expmech.exponential.samplers.chain import run
+from expmech.exponential.samplers.chain import flip, run
 from expmech.exponential.samplers.conf_atom import (
     INNER,
     OUTER,
@@ -182,13 +182,7 @@ class PrintedRandomAtomPerfect(PrintedConfAtomPerfect):
         """Return Algorithm 3 on the printed kernel."""
         bare = super().chain(target)
         table = ExponentialTable(target.energy_of_points(self.points))
-        return _RandomAtomChain(
-            bare.kernel,
-            bare.beta,
-            bare.factory,
-            points=self.points,
-            table=table,
-        )
+        return _RandomAtomChain(**vars(bare), points=self.points, table=table)
 
 
 @dataclass(frozen=True)
@@ -203,18 +197,11 @@ class _RuntimeChain(FactoryChain):
         after = super().step(state, coins)
         proposals = after.proposals.copy()
         waiting = np.flatnonzero((state.phase == INNER) & (after.phase == OUTER))
-        waiting = waiting[~self._coin(self.share, waiting.size, coins)]
+        waiting = waiting[~flip(coins, self.share, waiting.size)]
         while waiting.size:
             proposals[waiting] += 1
-            waiting = waiting[~self._coin(self.floor, waiting.size, coins)]
+            waiting = waiting[~flip(coins, self.floor, waiting.size)]
         return dataclasses.replace(after, proposals=proposals)
-
-    @staticmethod
-    def _coin(chance: Fraction, size: int, coins: Coins) -> NDArray[np.bool_]:
-        zeros = np.zeros(size, dtype=np.int64)
-        return coins.bernoulli_exp(
-            zeros, numerator=chance.numerator, denominator=chance.denominator
-        )
 
 
 class PrintedRuntimePerfect(PrintedConfAtomPerfect):
@@ -243,9 +230,7 @@ class PrintedRuntimePerfect(PrintedConfAtomPerfect):
         bare = super().chain(target)
         share = min(Fraction(1), Fraction(self.floor / self.infimum))
         return _RuntimeChain(
-            bare.kernel,
-            bare.beta,
-            bare.factory,
+            **vars(bare),
             share=share.limit_denominator(_DENOMINATOR),
             floor=Fraction(self.floor).limit_denominator(_DENOMINATOR),
         )

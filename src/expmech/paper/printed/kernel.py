@@ -47,7 +47,7 @@ def bind_reading(target: Target, rate: float | None) -> ReentryLaw:
 
 
 def locate_atom(target: Target) -> tuple[NDArray[np.int64], int]:
-    """Return the lattice point nearest to the minimiser, and the points an axis."""
+    """Return the lattice point nearest to the minimiser, and the number of points per axis."""
     domain, growth = target.box, target.problem.growth
     if domain is None or growth is None:
         raise UnsupportedError("The printed algorithms need a Box, and a loss with its growth.")

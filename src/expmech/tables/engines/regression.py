@@ -5,7 +5,6 @@ Theory: docs/theory/perturbed_optimum_in_engine.md.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from expmech.certificates.progress import Progress, silent
 from expmech.core.coins import Coins
-from expmech.core.errors import DataError, shielded
+from expmech.core.errors import DataError
 from expmech.mechanisms.optimum import (
     ArrayTable,
     Lattice,
@@ -35,7 +34,7 @@ from expmech.tables.aggregates import DesignOf
 from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of, mark_of
 from expmech.tables.engines.sums import SnappedColumns, check_target, class_place, snap_columns
 from expmech.tables.reading import FOUND_MISSING
-from expmech.tables.sources.execution import FAILED, by_row, rows_of, run_sql, sum_or_zero
+from expmech.tables.sources.execution import rows_of, run_sql, sum_or_zero
 from expmech.tables.sources.source import Source
 
 SMALL = 1 << 16
@@ -45,8 +44,6 @@ CHANGED = (
     "The table changed while it was read: two passes over it did not see the same rows. Nothing was"
     " released. Release again when nobody writes to it."
 )
-
-_BATCH = 1 << 15
 
 
 def _snapped_rows(source: Source, aggregation: DesignOf) -> SnappedColumns:
@@ -142,14 +139,10 @@ class EngineTable(Table):
 
     def batches(self) -> Iterator[ArrayTable]:
         """Return all rows, a part at a time: at most a batch (of Spark, a partition) is held."""
-        rows, count, mark = self._tuples(self.query().text), 0, 0
-        with by_row(self._backend):
-            while batch := shielded(
-                lambda: list(itertools.islice(rows, _BATCH)), DataError(FAILED)
-            ):
-                unrounded = np.array(batch, dtype=np.float64)
-                count, mark = count + len(batch), mark + mark_of(np.floor(unrounded + 0.5))
-                yield self._array(unrounded)
+        count, mark = 0, 0
+        for unrounded in self._snapped.batches():
+            count, mark = count + len(unrounded), mark + mark_of(np.floor(unrounded + 0.5))
+            yield self._array(unrounded)
         self._compare(count, mark)
 
     def _in_memory(self) -> ArrayTable:
@@ -181,24 +174,6 @@ class EngineTable(Table):
         if rows_of(table.filter(table[lost])):
             raise DataError(FOUND_MISSING)
 
-    def _tuples(self, text: str) -> Iterator[tuple[Any, ...]]:
-        width = len(self._snapped.names)
-        if self._engine == "pyspark":
-            for row in self._backend.raw_sql(text).toLocalIterator():
-                yield tuple(row)[:width]
-        elif self._engine == "duckdb":
-            yield from _fetched(self._backend.raw_sql(text), width)
-        elif self._engine == "datafusion":
-            for batch in self._backend.raw_sql(text).execute_stream():
-                held = batch.to_pyarrow().columns[:width]
-                yield from zip(*(column.to_pylist() for column in held), strict=True)
-        else:
-            connection = self._backend.con
-            # a cursor with a name leaves its rows with the server, as long as a transaction lasts
-            with connection.transaction(), connection.cursor(name="expmech_rows") as cursor:
-                cursor.execute(text)
-                yield from _fetched(cursor, width)
-
     @contextmanager
     def _frozen(self) -> Iterator[None]:
         """Let every pass see the same rows, where the engine can promise that."""
@@ -209,12 +184,6 @@ class EngineTable(Table):
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
-
-
-def _fetched(cursor: Any, width: int) -> Iterator[tuple[Any, ...]]:
-    """Return the first columns of the rows of a cursor, fetched a batch at a time."""
-    while many := cursor.fetchmany(_BATCH):
-        yield from (row[:width] for row in many)
 
 
 @dataclass(eq=False, kw_only=True)

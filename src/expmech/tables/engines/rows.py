@@ -24,7 +24,6 @@ from expmech.tables.engines.sums import (
 from expmech.tables.expressions import Condition, OutsideGrammarError
 from expmech.tables.keys import Key, canonical_key, key_of_text, keys_of
 from expmech.tables.reading import stand_in
-from expmech.tables.scaling import validate_bounds
 from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings, spelt_in_full
 from expmech.tables.sources.execution import (
     FAILED,
@@ -370,7 +369,7 @@ def _cell(
         steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
         place = ibis.cases(*steps, else_=last) if steps else ibis.literal(last)
         return ibis.cases((within, place), else_=aggregates.NOWHERE).cast("int64")
-    pair = validate_bounds(aggregation.bounds, name=str(aggregation.column))
+    pair = aggregation.bounds
     lattice = aggregation.lattice
     rises = steps_of(number, pair, stand_in(pair, aggregation.missing), line_of(lattice), engine)
     cell = ibis.least(rises.floor().cast("int64"), lattice.count - 1)  # the last: its upper bound

@@ -9,8 +9,10 @@ docs/theory/reading.md.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +23,12 @@ from expmech.core.errors import DataError, ParameterError, shielded, validate_in
 from expmech.tables import aggregates
 from expmech.tables.keys import canonical_key
 from expmech.tables.reading import FOUND_MISSING, stand_in
-from expmech.tables.scaling import STANDARD_BITS, Bounds, validate_bounds
+from expmech.tables.scaling import STANDARD_BITS, Bounds
 from expmech.tables.sources.casts import constant
 from expmech.tables.sources.execution import FAILED, by_row, run_query, sum_or_zero
 from expmech.tables.sources.source import Source
 
+_BATCH = 1 << 16  # rows
 _ROW_BITS = 30  # rows that leave the engine are multiples of 2^-30 of a width
 _MOST_PRODUCT_BITS = 30  # so that a product of two snapped values fits in a signed 64-bit number
 _MOST_DECIMAL_BITS = 29  # nine digits, so that DuckDB holds a product in 64 bits too
@@ -56,9 +59,37 @@ class SnappedColumns:
         """
         read = by_row(self.table.get_backend())(lambda: self.table.to_pyarrow())
         result = shielded(read, DataError(FAILED))  # an engine's own message may quote a row
-        if self.lost is not None and any(result[self.lost].to_pylist()):
+        return self._array(result, dtype)
+
+    def batches(self, dtype: type = np.float64) -> Iterator[NDArray[Any]]:
+        """Return the rows of :meth:`in_memory`, a part at a time; of Spark, a partition is held."""
+        backend, failed = self.table.get_backend(), DataError(FAILED)
+        with by_row(backend), closing(self._parts(backend)) as parts:
+            while (part := shielded(lambda: next(parts, None), failed)) is not None:
+                yield self._array(part, dtype)
+
+    def _parts(self, backend: Any) -> Generator[Any, None, None]:
+        if backend.name == "duckdb":
+            rows = backend.con.sql(str(backend.compile(self.table)))
+            old = not hasattr(rows, "to_arrow_reader")  # before DuckDB 2
+            with rows.fetch_arrow_reader(_BATCH) if old else rows.to_arrow_reader(_BATCH) as reader:
+                yield from reader
+        elif backend.name == "pyspark":  # Arrow would bring all rows to the driver at once
+            import pyarrow
+
+            rows = backend.raw_sql(str(backend.compile(self.table))).toLocalIterator()
+            while few := list(itertools.islice(rows, _BATCH)):
+                columns = map(list, zip(*few, strict=True))
+                yield pyarrow.table(dict(zip(self.table.columns, columns, strict=True)))
+        else:
+            yield from self.table.to_pyarrow_batches(chunk_size=_BATCH)
+
+    def _array(self, part: Any, dtype: type) -> NDArray[Any]:
+        """Return an Arrow table of these columns as an array."""
+        if self.lost is not None and any(part[self.lost].to_pylist()):
             raise DataError(FOUND_MISSING)
-        return np.column_stack([np.array(result[n].to_numpy(), dtype=dtype) for n in self.names])
+        columns = [part[name].to_numpy(zero_copy_only=False) for name in self.names]
+        return np.column_stack([np.array(column, dtype=dtype) for column in columns])
 
 
 def snap_columns(
@@ -81,8 +112,6 @@ def snap_columns(
     the lower bound, and ``2^bits`` steps per width. ``rounding`` is by default :func:`nearest`.
     ``dates`` are read as days. ``carried`` are expressions that become columns as they are.
     """
-    aggregates.validate_columns(columns, bounds)
-    limits = [validate_bounds(pair, name=name) for pair, name in zip(bounds, columns, strict=True)]
     (prefix,) = fresh_names(source.table.columns, 1)
     read = source.days if dates else source.number
     raw = {f"{prefix}r{j}": read(name) for j, name in enumerate(columns)}
@@ -94,12 +123,12 @@ def snap_columns(
     if missing == "drop":
         table = table.filter(~lost)
     names = tuple(f"{prefix}v{j}" for j in range(len(columns) + bool(flags)))
-    lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in limits]
+    lines = maps or [(lower, 2.0**bits / (upper - lower)) for lower, upper in bounds]
     snapped = [
         (rounding or nearest)(
             steps_of(table[name], pair, stand_in(pair, missing), line, source.engine)
         )
-        for name, pair, line in zip(raw, limits, lines, strict=True)
+        for name, pair, line in zip(raw, bounds, lines, strict=True)
     ]
     if flags:
         snapped.append(table[f"{prefix}f"].cast("int64"))
@@ -292,8 +321,8 @@ def standardised_products(
     """Return the cross products of standardised rows, and their number.
 
     Dividing each row by its own norm, and checking in integers that none is longer than one, is not
-    left to an engine: clipped rows leave it as whole steps of their bounds and must fit in memory.
-    They are confidential, and multiplied here; arrays give the same integers.
+    left to an engine: clipped rows leave it as whole steps of their bounds, a part at a time. They
+    are confidential, and multiplied here; arrays give the same integers.
     """
     rows = snap_columns(
         source,
@@ -302,4 +331,7 @@ def standardised_products(
         bits=STANDARD_BITS,
         missing=aggregation.missing,
     )
-    return aggregation.of_steps(rows.in_memory(np.int64))
+    total = aggregation.of_steps(np.zeros((0, len(rows.names)), dtype=np.int64))
+    for part in rows.batches(np.int64):
+        total += aggregation.of_steps(part)
+    return total

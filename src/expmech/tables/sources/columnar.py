@@ -14,7 +14,7 @@ from typing import Any
 
 from expmech.core.errors import DataError
 from expmech.tables.sources.casts import MOST_MICROSECONDS
-from expmech.tables.sources.execution import DATAFUSION, configure_duckdb, optional_module, quoted
+from expmech.tables.sources.execution import DATAFUSION, decide_by_row, optional_module, quoted
 from expmech.tables.sources.postponed import postpone
 
 _MEMORY = "1GB"  # what DuckDB may hold; everything here is a streaming aggregate
@@ -32,7 +32,7 @@ def duckdb_connection() -> Any:
     postpone("ibis.backends.sql.compilers")  # of twenty engines
     connection = ibis.duckdb.connect(memory_limit=_MEMORY, temp_directory=spilt)
     weakref.finalize(connection, folder.cleanup)
-    configure_duckdb(connection)
+    decide_by_row(connection)
     return connection
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -94,41 +94,40 @@ def optional_module(module: str, extra: str) -> Any:
 def by_row(backend: Any) -> Iterator[None]:
     """Let an engine decide nothing by statistics for as long as this lasts; then as it was.
 
-    The connections of this program are set up so from the start. A Spark session belongs to its
-    user, and so does the connection of a table made by other code.
+    A Spark session belongs to its user, and so does the connection of a table made by other code.
     """
-    before, required = _settings(backend)
-    changed = {name: value for name, value in required.items() if before[name] != value}
-    for name, value in changed.items():
-        _set(backend, name, value)
+    before = decide_by_row(backend)
     try:
         yield
     finally:
-        for name in changed:
-            _set(backend, name, before[name])
+        for name, value in before.items():
+            _set(backend, name, value)
 
 
-def configure_duckdb(connection: Any) -> None:
-    """Set up a connection of this program's own, for good."""
-    for name, value in _settings(connection)[1].items():
-        _set(connection, name, value)
+def decide_by_row(backend: Any) -> dict[str, str | None]:
+    """Let an engine decide nothing by statistics from now on.
 
-
-def _settings(backend: Any) -> tuple[Mapping[str, str | None], Mapping[str, str | None]]:
-    """Return the settings in force, None where one is not set, and those that are required."""
+    Return the settings that this changed, as they were; None for one that was not set.
+    """
+    required: dict[str, str] = {}
+    before: dict[str, str | None] = {}
     if backend.name == "pyspark":
-        return {name: backend._session.conf.get(name, None) for name in _SPARK}, _SPARK
-    if backend.name != "duckdb":
-        return {}, {}
-    names = ("disabled_optimizers", "default_collation")
-    settings = ", ".join(f"current_setting('{name}')" for name in names)
-    before = dict(zip(names, backend.con.execute(f"SELECT {settings}").fetchone(), strict=True))
-    known = {name for (name,) in backend.con.execute("FROM duckdb_optimizers()").fetchall()}
-    off = {name.strip().lower() for name in (before["disabled_optimizers"] or "").split(",")}
-    if set(_BY_STATISTICS) & known <= off:
-        return before, {"default_collation": ""}
-    every = sorted((off | set(_BY_STATISTICS)) & known)
-    return before, {"disabled_optimizers": ",".join(every), "default_collation": ""}
+        required = _SPARK
+        before = {name: backend._session.conf.get(name, None) for name in _SPARK}
+    elif backend.name == "duckdb":
+        names = ("disabled_optimizers", "default_collation")
+        settings = ", ".join(f"current_setting('{name}')" for name in names)
+        before = dict(zip(names, backend.con.execute(f"SELECT {settings}").fetchone(), strict=True))
+        known = {name for (name,) in backend.con.execute("FROM duckdb_optimizers()").fetchall()}
+        off = {name.strip().lower() for name in (before["disabled_optimizers"] or "").split(",")}
+        required = {"default_collation": ""}
+        if not set(_BY_STATISTICS) & known <= off:
+            every = sorted((off | set(_BY_STATISTICS)) & known)
+            required |= {"disabled_optimizers": ",".join(every)}
+    changed = {name: before[name] for name, value in required.items() if before[name] != value}
+    for name in changed:
+        _set(backend, name, required[name])
+    return changed
 
 
 def _set(backend: Any, name: str, value: str | None) -> None:

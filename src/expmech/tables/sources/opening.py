@@ -9,9 +9,9 @@ import itertools
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -128,7 +128,6 @@ def open_source(
     if engine == "polars":
         raise ParameterError(_NO_POLARS)
     validate_choice(engine, name="engine", owner="open_source", choices=tuple(_PARQUET_IN))
-    joined = _Joined(lookup=lookup, on=on)
     if unit_from is not None or unit_on is not None:
         if unit is None or unit_from is None or unit_on is None:
             raise ParameterError(
@@ -137,8 +136,8 @@ def open_source(
             )
         if engine != "duckdb":
             raise ParameterError(f"`unit_from` needs DuckDB for files; got `engine` {engine!r}.")
-        joined = replace(joined, people=_People(table=unit_from, on=unit_on, unit=unit))
     is_address = source.startswith(("postgresql://", "postgres://"))
+    written: TextFormat | None = None
     if is_address or source == "spark":
         if engine != "duckdb":
             raise ParameterError(f"`engine` is for files; got {engine!r} for another source.")
@@ -149,14 +148,30 @@ def open_source(
                 f"`table` must name a table of {source.partition(':')[0]}, or `query` be a SELECT,"
                 f" and not both; got {table!r} and {query!r}."
             )
+        dialect = "postgres" if is_address else "spark"
+        asked = None if query is None else read_query(query, dialect=dialect)
+        tables = (str(table),) if asked is None else asked.tables
+        opened = _open_postgres(source, tables) if is_address else _open_spark(tables)
+    else:
+        if table is not None:
+            raise ParameterError(
+                f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
+            )
+        asked = None if query is None else _query_of_file(query)
+        opened, written = _open_file(source, text_format, engine)
+    with ExitStack() as refused:  # a table that is refused leaves no connection open
+        refused.callback(opened.close)
+        joined = opened
+        if on is not None:
+            joined = joined.with_lookup(lookup, on=on, text_format=written)
+        if unit is not None and unit_from is not None and unit_on is not None:
+            people = _table_of_people(opened, unit_from, written)
+            joined = with_unit(joined, people, on=unit_on, unit=unit)
+        result = _queried(joined, asked)
         if is_address:
-            return _open_postgres(source, table, query, joined)
-        return _open_spark(table, query, joined)
-    if table is not None:
-        raise ParameterError(
-            f"`table` belongs to a PostgreSQL or Spark source; {source!r} is a file."
-        )
-    return _open_file(source, text_format, query, joined, engine)
+            _make_read_only(result)
+        refused.pop_all()
+    return result
 
 
 def open_frame(frame: Any, *, name: str) -> Source:
@@ -204,32 +219,23 @@ def open_frame(frame: Any, *, name: str) -> Source:
     return Source(table=connection.table(_FRAME), identity=name, members=(f"name {name}",))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _People:
-    """A confidential table that has the unit of each key, and the column of the key."""
-
-    table: str
-    on: str
-    unit: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Joined:
-    """What is joined to a table before a query reads it: a public table by its key, and people."""
-
-    lookup: Any = None
-    on: str | None = None
-    people: _People | None = None
+def _query_of_file(text: str) -> Query:
+    query = read_query(text, dialect="duckdb")
+    if [name.lower() for name in query.tables] != [FILE_TABLE]:
+        raise ParameterError(
+            f"`--query` of a file must read the table {FILE_TABLE!r} and no other; got"
+            f" {', '.join(query.tables)}."
+        )
+    return query
 
 
 def _open_file(
-    source: str,
-    text_format: TextFormat | None,
-    query_text: str | None,
-    joined: _Joined,
-    engine: str,
-) -> Source:
-    """Open the files that a path, a pattern or a folder of partitions names."""
+    source: str, text_format: TextFormat | None, engine: str
+) -> tuple[Source, TextFormat | None]:
+    """Open the files that a path, a pattern or a folder of partitions names.
+
+    Return how their lines are cut, too, where they are text files.
+    """
     is_text = bool(text_ending(source))
     is_folder = os.path.isdir(source)
     if not is_text and not is_folder and not source.lower().endswith(_PARQUET):
@@ -255,148 +261,115 @@ def _open_file(
             f" {engine!r}."
         )
     identity = _file_identity(source, paths)
-    query = None if query_text is None else read_query(query_text, dialect="duckdb")
-    if query is not None and [name.lower() for name in query.tables] != [FILE_TABLE]:
-        raise ParameterError(
-            f"`--query` of a file must read the table {FILE_TABLE!r} and no other; got"
-            f" {', '.join(query.tables)}."
-        )
-    completed = (text_format or TextFormat()).completed(source) if is_text else None
-    table = _reading(
-        source,
-        lambda: _PARQUET_IN[engine](paths) if completed is None else open_text(paths, completed),
-    )
-    people = None
-    if joined.people is not None:
-        people = _file_of_people(joined.people.table, table.get_backend(), completed)
-    return _as_source(table, identity, query, joined, people, completed)
+    if not is_text:
+        read = _PARQUET_IN[engine]
+        return Source(
+            table=_reading(source, lambda: read(paths)), **identity, declares_text=True
+        ), None
+    written = (text_format or TextFormat()).completed(source)
+    table = _reading(source, lambda: open_text(paths, written))
+    return Source(table=table, **identity, **_of_text(written)), written
 
 
-def _file_of_people(path: str, connection: Any, text_format: TextFormat | None) -> Source:
-    """Return a second file as a table of the same connection; text is written alike in both."""
-    is_text = bool(text_ending(path))
-    if not is_text and not path.lower().endswith(_PARQUET):
-        raise DataError(f"`unit_from` must name a CSV, TSV or Parquet file here; got {path!r}.")
-    if not os.path.isfile(path):
-        raise DataError(f"There is no file {path!r}.{_near(path)}")
-    written = (text_format or TextFormat()).completed(path) if is_text else None
-
-    def read() -> Any:
-        if written is None:
-            return open_parquet([path], connection)
-        return open_text([path], written, connection)
-
-    return Source(
-        table=_reading(path, read),
-        identity=os.path.basename(path),
-        decimal="." if written is None else written.decimal,
-        public_columns=not is_text or (text_format is not None and text_format.names is not None),
-    )
+def _of_text(written: TextFormat) -> dict[str, Any]:
+    """Return what a source says of text files."""
+    return {
+        "decimal": written.decimal,
+        # not the names that a text file begins with: its first line may be a record
+        "public_columns": written.names is not None,
+        "declares_text": False,
+        "encoding": written.encoding,
+    }
 
 
-def _open_postgres(
-    address: str, table: str | None, query_text: str | None, joined: _Joined
-) -> Source:
-    """Open a table of PostgreSQL, or a query, to be read only; no user or password is kept."""
+def _open_postgres(address: str, tables: Sequence[str]) -> Source:
+    """Open the first of tables of PostgreSQL; no user or password is kept."""
     misshapen = ParameterError(  # the parser's own message may quote a password
         "`source` must be an address such as postgresql://user@host:5432/database, with no host,"
         " port, database, schema or options after a question mark; got another one."
     )
     host, port, path = shielded(lambda: _address(address), misshapen)
-    query = None if query_text is None else read_query(query_text, dialect="postgres")
     server = f"postgresql://{canonical_host(host)}:{port}{path}"
-    tables = (str(table),) if query is None else query.tables
     ibis = optional_module("ibis", "data")
     unreachable = DataError(
         f"There is no connection to {server}/{tables[0]}. Check host, port, database and user."
     )
     optional_module("psycopg", "postgres")
     connection = shielded(lambda: ibis.connect(address), unreachable)
-    with ExitStack() as refused:  # a table that is refused leaves no connection open
+    with ExitStack() as refused:
         refused.callback(connection.disconnect)
         first, *_ = [_catalogued(connection, name, f"{server}/{name}") for name in tables]
         identity = _postgres_identity(connection, tables, (host, port, path))
-        people = _table_of_people(connection, joined.people, server)
         plain = _plain(connection, tables[0], first)
-        source = _as_source(plain, identity, query, joined, people)
-        shielded(lambda: _make_read_only(connection), unreachable)
         refused.pop_all()
-    return source
+    return Source(table=plain, **identity, declares_text=True)
 
 
-def _make_read_only(connection: Any) -> None:
-    """Let a session change nothing, and show numbers with all their digits."""
-    with connection.con.cursor() as cursor:
-        cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
-        cursor.execute("SET extra_float_digits = 3")  # as text, numbers that differ must differ
-    connection.con.commit()
+def _make_read_only(source: Source) -> None:
+    """Let a session of PostgreSQL change nothing, and show numbers with all their digits."""
+    connection = source.table.get_backend()
+
+    def work() -> None:
+        with connection.con.cursor() as cursor:
+            cursor.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
+            cursor.execute("SET extra_float_digits = 3")  # as text, numbers that differ must differ
+        connection.con.commit()
+
+    shielded(work, DataError(f"There is no connection to {source.identity} any more."))
 
 
-def _open_spark(table: str | None, query_text: str | None, joined: _Joined) -> Source:
-    """Open a table of the running Spark session, or a query."""
-    query = None if query_text is None else read_query(query_text, dialect="spark")
+def _open_spark(tables: Sequence[str]) -> Source:
+    """Open the first of tables of the running Spark session."""
     ibis = optional_module("ibis", "data")
     session = optional_module("pyspark.sql", "spark").SparkSession
     connection = _reading("spark", lambda: ibis.pyspark.connect(session.builder.getOrCreate()))
-    tables = (str(table),) if query is None else query.tables
     first, *_ = [_catalogued(connection, name, f"spark/{name}") for name in tables]
     whole = [_qualified(name, str(connection.current_database)).lower() for name in tables]
-    identity = {
-        "identity": f"spark/{'+'.join(whole)}",
-        "aliases": (f"spark/{'+'.join(tables)}",),
-        "members": tuple(f"table spark/{name}" for name in whole),
-    }
-    people = _table_of_people(connection, joined.people, "spark")
-    return _as_source(_plain(connection, tables[0], first), identity, query, joined, people)
-
-
-def _table_of_people(connection: Any, people: _People | None, server: str) -> Source | None:
-    """Return a second table of a server."""
-    if people is None:
-        return None
-    table = _catalogued(connection, people.table, f"{server}/{people.table}")
-    return Source(table=_plain(connection, people.table, table), identity=people.table)
-
-
-def _as_source(
-    table: Any,
-    identity: Mapping[str, Any],
-    query: Query | None,
-    joined: _Joined,
-    people: Source | None,
-    text_format: TextFormat | None = None,
-) -> Source:
-    """Return a table, or the result of a query in its place, as a source."""
-    source = Source(
-        table=table,
-        **identity,
-        decimal="." if text_format is None else text_format.decimal,
-        # not those that a text file begins with: its first line may be a record
-        public_columns=text_format is None or text_format.names is not None,
-        declares_text=text_format is None,
-        encoding=None if text_format is None else text_format.encoding,
+    return Source(
+        table=_plain(connection, tables[0], first),
+        identity=f"spark/{'+'.join(whole)}",
+        aliases=(f"spark/{'+'.join(tables)}",),
+        members=tuple(f"table spark/{name}" for name in whole),
+        declares_text=True,
     )
-    if joined.on is not None:
-        source = source.with_lookup(joined.lookup, on=joined.on, text_format=text_format)
-    if joined.people is not None and people is not None:
-        source = with_unit(source, people, on=joined.people.on, unit=joined.people.unit)
-    table = source.table
+
+
+def _table_of_people(source: Source, name: str, text_format: TextFormat | None) -> Source:
+    """Return a second table, or file, of the same connection; text is written alike in both."""
+    connection = source.table.get_backend()
+    if source.engine != "duckdb":
+        server = source.identity.rpartition("/")[0]
+        table = _catalogued(connection, name, f"{server}/{name}")
+        return Source(table=_plain(connection, name, table), identity=name)
+    is_text = bool(text_ending(name))
+    if not is_text and not name.lower().endswith(_PARQUET):
+        raise DataError(f"`unit_from` must name a CSV, TSV or Parquet file here; got {name!r}.")
+    if not os.path.isfile(name):
+        raise DataError(f"There is no file {name!r}.{_near(name)}")
+    identity = os.path.basename(name)
+    if not is_text:
+        table = _reading(name, lambda: open_parquet([name], connection))
+        return Source(table=table, identity=identity)
+    written = (text_format or TextFormat()).completed(name)
+    table = _reading(name, lambda: open_text([name], written, connection))
+    return Source(table=table, identity=identity, **_of_text(written))
+
+
+def _queried(source: Source, query: Query | None) -> Source:
+    """Return the result of a query in the place of the table, with notes on how rows are read."""
+    result, notes, unit_notes = source, source.notes, source.unit_notes
     if query is not None:
-        table, query = _query_result(source, query, is_text=text_format is not None)
-    read = [] if text_format is None else [RECORD_IS_A_LINE]
+        table, query = _query_result(source, query)
+        result = replace(source, table=table, keeps_all=query.keeps_all)
+        notes, unit_notes = (*query.notes, *notes), (*query.unit_notes, *unit_notes)
+    read = () if source.encoding is None else (RECORD_IS_A_LINE,)
     if source.engine == "pyspark":
-        times = [kind for kind in table.schema().values() if kind.is_timestamp()]
-        read += [SPARK_TIMES] if times else []
-    return replace(
-        source,
-        table=table,
-        notes=(*(() if query is None else query.notes), *source.notes, *read),
-        unit_notes=(*(() if query is None else query.unit_notes), *source.unit_notes, *read),
-        keeps_all=query is None or query.keeps_all,
-    )
+        kinds = result.table.schema().values()
+        read = (SPARK_TIMES,) if any(kind.is_timestamp() for kind in kinds) else ()
+    return replace(result, notes=(*notes, *read), unit_notes=(*unit_notes, *read))
 
 
-def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, Query]:
+def _query_result(source: Source, query: Query) -> tuple[Any, Query]:
     """Return the result of a query, compiled by us or else by its text; no row is read yet."""
     result, query = select_rows(source.table, query, source.compiler)
     if result is not None:
@@ -414,7 +387,7 @@ def _query_result(source: Source, query: Query, *, is_text: bool) -> tuple[Any, 
         )
     if source.engine == "duckdb":  # what the text calls the table of a file
         table = source.table
-        if is_text:  # fields of text have no blanks around
+        if source.encoding is not None:  # fields of text have no blanks around
             fields = {name: casts.text(table[name], engine="duckdb") for name in table.columns}
             table = table.select(**fields)
         connection.create_view(FILE_TABLE, table, overwrite=True)
