@@ -56,7 +56,7 @@ NEXT = """
 What to try next (the program is {program}):
 - Look at the report: {report}
 - Release one more median, and see the budget refuse another after it:
-    expmech release quantile {survey} --column age --bounds 18,100 --step 1 \\
+    expmech release median {survey} --column age --bounds 18,100 --step 1 \\
       --epsilon 0.3 --ledger {ledger}
 - Ask which epsilon keeps the error of a mean below one minute:
     expmech plan mean --rows 1000 --bounds 0,150 --error 1

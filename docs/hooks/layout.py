@@ -21,7 +21,9 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/**/*.md", "*.md", "benchmarks/results/*.md")
 HIDDEN = {"README.md"}  # its place is taken by docs/README.md
+GUIDES = "docs/guides/"
 NOTEBOOK = re.compile(r"(\]\([^)#:\s]+)\.ipynb(?=[)#])")
+OPTION = re.compile(r"<code>(--?[a-z][^<]{0,24})</code>")
 LINK = re.compile(r"\]\(([^)#:\s]+)")
 
 
@@ -53,8 +55,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Lead links to a notebook to the page that is made of it."""
+    """Lead links to a notebook to the page that is made of it; the search finds guides first."""
+    if page.file.src_uri.startswith(GUIDES):
+        page.meta.setdefault("search", {"boost": 4})
     return NOTEBOOK.sub(r"\1.md", markdown)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Keep options of the command line on one line: a browser would break them at a hyphen."""
+    return OPTION.sub(r'<code class="option">\1</code>', html)
 
 
 @event_priority(-100)  # after the search has written its index

@@ -185,8 +185,8 @@ def test_every_card_of_numbers_says_their_bounds(survey: Path) -> None:
         ("variance", (), bounds),
         ("median", (), bounds),
         ("median", ("--step", "1"), bounds),
-        ("linear", target, "0 to 100, and the target to 0 to 100000; values outside are clipped"),
-        ("ridge", target, "0 to 100, and the target to 0 to 100000; values outside are clipped"),
+        ("linear", target, "0 to 100, target 0 to 100,000; values outside are clipped"),
+        ("ridge", target, "0 to 100, target 0 to 100,000; values outside are clipped"),
         ("logistic", ("--target", "who", "--positive", "p1"), bounds),
     ):
         card = run("release", statistic, survey, *own, *more).stdout
@@ -298,7 +298,7 @@ def test_a_card_says_what_counts_as_a_number_whatever_the_type_of_the_column() -
         for values in ([1.0, 2.0], ["1", "2"], np.array([1, 2]), pd.Series([1, "two"], name="age"))
     }
     assert len(said) == 1
-    assert "Text is missing unless it spells a number" in " ".join(said.pop().split())
+    assert "Text counts as missing unless it is a number" in " ".join(said.pop().split())
     days = em.mean(["2020-01-01"] * 9, epsilon=1, bounds=("2020-01-01", "2020-12-31"))
     assert "neither a date nor text such as 2020-01-31" in " ".join(str(days).split())
     assert "Text" not in str(em.histogram(["a", "b"], epsilon=1, categories=["a", "b"]))

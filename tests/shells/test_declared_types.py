@@ -213,8 +213,8 @@ def test_the_record_says_how_text_is_read_by_the_public_rule_alone(tmp_path: Pat
     missing, encoding, rule = numbers
     assert missing == "A row with a missing value is left out."
     assert "Read as utf-8" in encoding
-    assert rule.startswith("Text like -3.5 or true is a number, other text is missing")
-    assert "its share is unknown" in rule and "--check" in rule
+    assert rule.startswith("Text like -3.5 or true is a number; other text counts as missing")
+    assert "How many values are missing is unknown" in rule and "--check" in rule
     replaced = written(
         tmp_path, "1;a\n2;b\n", "--adjacency", "replace", "--encoding", "latin-1", "--decimal", ","
     )

@@ -36,7 +36,7 @@ def ledger(survey: Path) -> Path:
     path = survey.with_name("survey.ledger")
     made = run("budget", "init", path, survey, "--epsilon", 10000, *TEXT, *PEOPLE)
     assert made.exit_code == 0, made.output
-    assert "source survey.csv" in made.stdout and "encoding latin-1" in made.stdout
+    assert "table   survey.csv, " in made.stdout and "encoding latin-1" in made.stdout
     assert "hide whether any one person is in the table" in made.stdout
     return path
 

@@ -157,7 +157,7 @@ def test_a_command_shows_one_card_and_says_before_it_spends_when_it_will_fail(
         *("--ledger", account),
     )
     text = " ".join(result.output.split())
-    assert "Private bounds are found in at least 95% of releases where" in text
+    assert "Private bounds need about 75 values of similar size in a column" in text
     assert "together cost epsilon = 1 by basic composition, of which the bounds cost 0.3" in text
     assert text.count("guarantee") == 1
 

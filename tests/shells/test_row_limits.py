@@ -84,11 +84,11 @@ def test_a_command_finds_the_limit_first_and_spends_the_epsilon_asked_for(
 def test_the_trade_is_said_before_it_is_spent_and_on_the_card(visits: Path) -> None:
     result = call("release", "count", visits, *AUTO, "--epsilon", "1", "--max-rows-share", "0.5")
     text = " ".join(result.output.split())
-    assert "Epsilon = 0.5 chooses how many rows of each who count, from 1 to 1024" in text
-    assert "further rows are left out. A row is then released at 0.5 over that number" in text
-    assert "With fewer than 400 people it is often far too large" in text
+    assert "First, epsilon = 0.5 finds a limit of rows for each who, from 1 to 1024" in text
+    assert "further rows are left out. The statistic follows with epsilon = 0.5" in text
+    assert "With fewer than 400 people the limit is often far too large" in text
     assert "rows beyond it are left out, and a larger one leaves less epsilon for a row" in text
-    assert text.index("chooses") < text.index("number of rows")
+    assert text.index("First") < text.index("number of rows")
 
 
 def test_a_limit_comes_before_private_bounds_and_all_three_are_paid(
@@ -183,7 +183,7 @@ def test_a_plan_file_finds_limits_and_can_be_continued(
     forecast = call("release", "--plan", plan, "--dry-run")
     assert forecast.exit_code == 0, forecast.output
     assert "epsilon = 2. Nothing was charged" in forecast.output
-    assert "Epsilon = 0.2 chooses how many rows of each who count" in forecast.output
+    assert "First, epsilon = 0.2 finds a limit of rows for each who" in forecast.output
     listed = call("release", "--plan", plan, "--dry-run", "--json")
     rows = json.loads(listed.stdout)
     assert [row["statement"] for row in rows[:2]] == [

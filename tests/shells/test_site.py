@@ -126,6 +126,7 @@ def test_the_search_knows_pages_headings_and_names(site: Path) -> None:
         if entry["location"] == "guides/from_scikit_learn.html#categorical-features"
     )
     assert "one-hot encoding" in recipe["text"] and "OneHotEncoder" in recipe["text"]
+    assert recipe["boost"] > 1  # before the names of code
 
 
 def test_the_search_works_from_a_disk_without_a_network(site: Path) -> None:

@@ -29,11 +29,13 @@ Row = tuple[str, str]
 
 _LEVELS = {"0.25": "lower quartile", "0.5": "median", "0.75": "upper quartile"}
 _OF_UNITS = re.compile(r"is epsilon = (\S+) for one (.+?) added or removed with all its rows")
+_SHARED = "together cost"
+"""What notes say of releases that share an epsilon."""
 _FOR_READERS = (
     "missing",
     "decode",
     "encod",
-    "together cost",
+    _SHARED,
     "are kept, the least",
     "counts once, by how many rows",
     "95% of releases",
@@ -45,9 +47,12 @@ UNNAMED = "a draw"
 """What certificates call a release of a mechanism that no statistic made."""
 UNCHECKED = "assumed and not checked:"
 """How an assumption of the caller begins that nothing in the program can check."""
+WITH_ENDS = "and both ends of its 95% interval"
+"""What the notes of three releases say that make one interval."""
 CLIPPED = "values were clipped to public bounds: "
 """How the assumption begins that names bounds which are not in the domain of a certificate."""
 
+_THOUSANDS = re.compile(r"(?<![\d.])\d{4,15}(?![\d.e])")
 _MEANS = ("Mean", "CentredMean")  # domains whose values lie between the bounds of the columns
 _FUNCTIONS = ("mean", "sum", "variance", "median", "quantiles", "histogram", "count")
 """Functions of Python, whose name before a statement says nothing more."""
@@ -82,6 +87,7 @@ def usual_name(statement: str) -> str:
     >>> usual_name("quantiles: quantiles 0.1, 0.9 of age"), usual_name("count: number of rows")
     ('quantiles 0.1, 0.9 of age', 'number of rows')
     """
+    statement = statement.replace(", at most 1 rows of each ", ", at most 1 row of each ")
     function, colon, released = statement.partition(": ")
     if colon and function in _FUNCTIONS:
         return usual_name(released)
@@ -140,9 +146,13 @@ def assumed(certificate: Certificate) -> list[Row]:
         rows.append(("bounds", f"{bounds}; values outside are clipped"))
     for text in certificate.assumptions:
         if text.startswith(CLIPPED):
-            rows.append(("bounds", f"{text.removeprefix(CLIPPED)}; values outside are clipped"))
+            clipped = text.removeprefix(CLIPPED).replace(", and the target to ", ", target ")
+            clipped = _THOUSANDS.sub(lambda number: f"{int(number[0]):,}", clipped)
+            rows.append(("bounds", f"{clipped}; values outside are clipped"))
         elif any(word in text.lower() for word in _FOR_READERS):
-            rows.append(("reading" if rows[-1][0] not in ("reading", "") else "", text))
+            label = "cost" if _SHARED in text else "reading"
+            last = next(name for name, _ in reversed(rows) if name)
+            rows.append(("" if label == last else label, text))
     if certificate.timing == "data-dependent":
         rows.append(("timing", "the running time may tell an observer about the data: hide it"))
     return rows

@@ -225,7 +225,7 @@ class Plan:
         if error is not None:
             rows.append(("error", f"{error}, in 95% of releases"))
         else:
-            rows.append(("error", "nothing public tells it before the release"))
+            rows.append(("error", "not known before the release: no public number bounds it"))
         if self.error is not None:
             rows.append(("", "exact value: computed from the rows as they are read and clipped"))
         if self.ranks is not None:

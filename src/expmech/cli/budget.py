@@ -229,7 +229,9 @@ def _show(ledger: Ledger, as_json: bool) -> None:
     output.print(f"  {'promise':<8}{promise}")
     first = {"source": ledger.settings["source"]} if "source" in ledger.settings else {}
     noted = [
-        f"{name.replace('_', '-')} {'tab' if value == _TAB else value}"
+        str(value)
+        if name == "source"
+        else f"{name.replace('_', '-')} {'tab' if value == _TAB else value}"
         for name, value in (first | ledger.settings).items()
     ]
     if noted:

@@ -36,10 +36,7 @@ from expmech.tables.sources.text_files import split_line, text_blocks, text_endi
 
 app = typer.Typer(add_completion=False)
 
-WARNING = (
-    "FOR THE STEWARD'S EYES ONLY: what follows is computed from the rows, without noise, and is not"
-    " private."
-)
+WARNING = "FOR THE STEWARD'S EYES ONLY: computed from the rows without noise, so it is not private."
 _ENCODINGS = ("utf-8", "iso8859-1", "cp1252", "iso8859-15", "cp1250", "mac-roman", "cp850")
 _BYTES = "iso8859-1"  # every byte is a character of it, so that it gives lines as they are
 _DELIMITERS = (",", ";", "\t", "|")
@@ -56,7 +53,7 @@ _SPELLINGS = {
     r"^([$€£]|CHF|EUR|USD)[ ]*[0-9]|[0-9][ ]*([$€£]|CHF|EUR|USD)$": "look like an amount with its"
     " currency: numbers have none",
     r"^([yY]|[nN]|[yY]es|[nN]o|YES|NO|[jJ]a|[nN]ein|[oO]ui|[nN]on)$": "look like yes or no: count"
-    " with --where, or --query makes 1 and 0 of it",
+    " with --where, or make 1 and 0 by --query",
     r"^[0-9]{1,2}[./-][0-9]{1,2}[./-]([0-9]{4}|[0-9]{2})$": "look like 31.01.2020: dates are"
     " written 2020-01-31, year first",
 }
@@ -272,8 +269,8 @@ def _name_people(columns: Sequence[str]) -> None:
     named = [name for name in columns if _PEOPLE.search(name)]
     if named:
         _print()
-        _print(f"{' and '.join(named)} may name people. Where one of them may have several rows,")
-        _print(f"protect them with all their rows: expmech check ... --unit {named[0]} says more.")
+        _print(f"{' and '.join(named)} may name people. If a person may have several rows, protect")
+        _print(f"people and not rows. To see rows per person: expmech check ... --unit {named[0]}")
 
 
 def _check_people(source: Source, unit: str) -> None:

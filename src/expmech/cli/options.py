@@ -65,6 +65,30 @@ Step = Annotated[
         " numbers.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalOptions:
+    """An interval of one quantile, in the units of its column."""
+
+    interval_share: Annotated[
+        str | None,
+        typer.Option(
+            "--interval-share",
+            help="Share of epsilon, below 1, for a 95% interval in the units of the column: two"
+            " more quantiles that enclose it. Of one level only.",
+        ),
+    ] = None
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            help="With --interval-share under add-remove: how many values there are at least, from"
+            " what is publicly known.",
+        ),
+    ] = None
+
+
 Penalty = Annotated[float | None, typer.Option("--penalty", help="Ridge penalty, on scaled rows.")]
 Radius = Annotated[
     float | None,

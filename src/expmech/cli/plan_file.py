@@ -457,7 +457,7 @@ def _draw(run: _Run, parts: Sequence[Part], *, as_json: bool) -> list[Record]:
     records: list[Record] = []
     for part in parts:
         command, prepared = part.command, part.fixed
-        records += (drawn := _draw_each(run, prepared, as_json=as_json))
+        records += (drawn := _draw_each(run, command, prepared, as_json=as_json))
         while command.bounded and len(drawn) == len(prepared):  # else it was said already
             try:
                 command = command.bounded[0].after([record["value"] for record in drawn], None)
@@ -469,7 +469,7 @@ def _draw(run: _Run, parts: Sequence[Part], *, as_json: bool) -> list[Record]:
             except ExpmechError as error:  # the others are not held up by it
                 complaints.print(f"error: {error}", style="red", markup=False)
                 break
-            records += (drawn := _draw_each(run, prepared, as_json=as_json))
+            records += (drawn := _draw_each(run, command, prepared, as_json=as_json))
     if as_json:
         try:
             output.print_json(record_json(records))
@@ -479,7 +479,7 @@ def _draw(run: _Run, parts: Sequence[Part], *, as_json: bool) -> list[Record]:
 
 
 def _draw_each(
-    run: _Run, prepared: Mapping[int, PreparedRelease], *, as_json: bool
+    run: _Run, command: ReleaseCommand, prepared: Mapping[int, PreparedRelease], *, as_json: bool
 ) -> list[Record]:
     """Return the records of releases that were charged, each shown when it is there."""
     shown, records = run.ledger.outbox(), []
@@ -496,14 +496,21 @@ def _draw_each(
             complaints.print(text, style="red", markup=False)
             continue
         records.append(record)
-        if not as_json:
-            try:
-                if len(records) > 1:
-                    output.print()
-                show(record)
-            except OSError as error:
-                raise unshown([record], run.ledger.path, error) from None
+        if not as_json and command.interval is None:
+            _show(run, record, first=len(records) == 1)
+    if not as_json and command.interval is not None:
+        for place, record in enumerate(command.cards(records, [*prepared.values()])):
+            _show(run, record, first=place == 0)
     return records
+
+
+def _show(run: _Run, record: Record, *, first: bool) -> None:
+    try:
+        if not first:
+            output.print()
+        show(record)
+    except OSError as error:
+        raise unshown([record], run.ledger.path, error) from None
 
 
 def _forecast(

@@ -12,7 +12,7 @@ import hashlib
 import json
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expmech.certificates.card import (
     ShownValue,
@@ -26,6 +26,9 @@ from expmech.certificates.card import (
 from expmech.certificates.certificate import Certificate
 from expmech.cli.console import output
 from expmech.core.markup import visible
+
+if TYPE_CHECKING:
+    from expmech.tables.intervals import QuantileInterval
 
 _ONE_GROUP = (
     "a row counts in one at most, so epsilon is spent once; capitals matter in their names, and"
@@ -55,17 +58,33 @@ def digest_of(record: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def joined(records: Sequence[dict[str, Any]], interval: QuantileInterval) -> dict[str, Any]:
+    """Return the card of a quantile with its interval, from the records of it and of both ends.
+
+    It is for a reader and no record: what was charged and is verified are the three.
+    """
+    values = [record["value"] for record in records]
+    accuracy = {"statement": interval.covers, "lower": min(values), "upper": max(values)}
+    whole = dataclasses.replace(_certificate(records[0]), epsilon=float(interval.epsilon))
+    return records[0] | {"accuracy": accuracy, "certificate": whole, "joined": True}
+
+
+def _certificate(record: dict[str, Any]) -> Certificate:
+    certificate = record["certificate"]
+    if isinstance(certificate, Certificate):
+        return certificate
+    return Certificate.from_json(json.dumps(certificate))  # the record was read from a file
+
+
 def show(record: dict[str, Any], *, verbose: bool = False) -> None:
     """Print the card of a release; ``verbose`` adds the whole certificate."""
-    certificate = record["certificate"]
-    if not isinstance(certificate, Certificate):  # the record was read from a file
-        certificate = Certificate.from_json(json.dumps(certificate))
+    certificate = _certificate(record)
     values = shown_values(record["value"], record.get("accuracy", {}))
     first, *rest = lines_of(record, values, verbose=verbose)
     output.print(first, style="bold")
     for line in [*rest, *terms_of(record, certificate, values)]:
         output.print(line)
-    if verbose:
+    if verbose and "joined" not in record:  # its three releases have certificates, it has none
         output.print(str(certificate))
 
 

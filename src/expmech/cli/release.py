@@ -28,8 +28,15 @@ from expmech.cli.columns import CommonSettings, StatisticCommand, join, read_lis
 from expmech.cli.common import new_file, parse_epsilon, shown_passes, user_errors
 from expmech.cli.console import MISTAKE, complaints, output
 from expmech.cli.endings import Ending, ending, warn_of
-from expmech.cli.options import BudgetOptions, Json, ReleaseOptions, TableOptions, group_of
-from expmech.cli.records import record_json, show, with_digest
+from expmech.cli.options import (
+    BudgetOptions,
+    IntervalOptions,
+    Json,
+    ReleaseOptions,
+    TableOptions,
+    group_of,
+)
+from expmech.cli.records import joined, record_json, show, with_digest
 from expmech.cli.searches import BoundedCommand, LimitedCommand, SearchCommand, bounds_search
 from expmech.cli.settings import complete, open_table, row_limit
 from expmech.cli.statistics import STATISTICS
@@ -49,6 +56,7 @@ from expmech.tables.statistics.base import Statistic, check_missing
 
 if TYPE_CHECKING:
     from expmech.exponential.samplers import Sampler
+    from expmech.tables.intervals import QuantileInterval
 
 Record = dict[str, Any]
 Aggregates = Mapping[str, Any]
@@ -61,6 +69,11 @@ _MOST_ROWS = 1 << 31
 _FEW = (
     " A group of few rows, or of none, gives a value that says little: release the count of each"
     " group beside it."
+)
+
+_NO_INTERVAL = (
+    "`--interval-share` of a quantile needs one level and one column of numbers between public"
+    " bounds, without --by, --unit, --sampler and --delta."
 )
 
 _LIST_FIRST = (
@@ -86,6 +99,8 @@ class ReleaseCommand:
     check: Fraction | None = None
     """What is spent besides on how many values are usable numbers."""
     bounded: tuple[SearchCommand, ...] = ()
+    interval: IntervalOptions | None = None
+    """An interval of the one quantile, bought with a share of its epsilon."""
 
     @property
     def before(self) -> tuple[ReleaseCommand, ...]:
@@ -114,6 +129,13 @@ class ReleaseCommand:
         source = source if self.request.units is None else self.request.units.bound(source)
         share = self.request.share(len(self.statistics))
         prepared = [share.prepare(statistic, source) for statistic in self.statistics]
+        if self.interval is not None:
+            interval = self.quantile_interval(self.interval, prepared[0])
+            notes = (interval.note, *self.request.notes)
+            prepared = [
+                replace(self.request, epsilon=epsilon, notes=notes).prepare(part, source)
+                for part, epsilon in interval.parts
+            ]
         if self.check is None:
             return prepared
         columns = dict.fromkeys(
@@ -129,6 +151,31 @@ class ReleaseCommand:
         usable = UsableOf(columns=tuple(columns), adjacency=self.adjacency, named=True)
         asked = replace(self.request, epsilon=self.check, delta=Fraction(0), sampler="auto")
         return [*prepared, asked.prepare(usable, source)]
+
+    def quantile_interval(
+        self, asked: IntervalOptions, prepared: PreparedRelease
+    ) -> QuantileInterval:
+        """Return the interval that is asked for: a quantile with its two ends."""
+        from expmech.tables.intervals import QuantileInterval
+
+        (quantile,) = self.statistics
+        return QuantileInterval.plan(
+            quantile,  # type: ignore[arg-type]
+            epsilon=self.request.epsilon,
+            share=asked.interval_share,
+            rows=asked.rows if prepared.count is None else prepared.count,
+            owner="a quantile",
+            spelt=("--interval-share", "--rows"),
+        )
+
+    def cards(self, records: Sequence[Record], prepared: Sequence[PreparedRelease]) -> list[Record]:
+        """Return what a reader is shown: a quantile and its two ends, if all are there, as one."""
+        if self.interval is None or len(records) < len(prepared):
+            return list(records)
+        return [
+            joined(records[:3], self.quantile_interval(self.interval, prepared[0])),
+            *records[3:],
+        ]
 
     def ledger(self, source: Source) -> Ledger | None:
         """Return the ledger; raise where it is another's or of the other adjacency."""
@@ -166,6 +213,8 @@ class ReleaseLine:
 
     def command(self) -> ReleaseCommand:
         """Return what is asked for; a row limit, then bounds, that nobody knows are found first."""
+        if self.interval is not None and self.place.unit is not None:
+            raise ParameterError(_NO_INTERVAL)
         if self.place.max_rows == AUTO and self.place.unit is not None:
             search = row_limit_search(
                 self.place.unit,
@@ -185,7 +234,35 @@ class ReleaseLine:
         )
         if bounds is None:
             return self.between_bounds()
+        if self.interval is not None:
+            raise ParameterError(_NO_INTERVAL)
         return BoundedCommand(search=bounds, line=self).stand_in()
+
+    @property
+    def interval(self) -> IntervalOptions | None:
+        """Return the interval of a quantile, if one is asked for."""
+        given = self.own.get("interval")
+        asked = isinstance(given, IntervalOptions) and given.interval_share is not None
+        return given if asked else None
+
+    def _check_interval(self, statistics: Sequence[Statistic]) -> None:
+        """Raise where there can be no interval, or ``--rows`` is missing or too much."""
+        options, interval = self.options, self.interval
+        if interval is None:
+            return
+        from expmech.tables.statistics import QuantileOf
+
+        first = statistics[0]
+        one = len(statistics) == 1 and isinstance(first, QuantileOf) and not first.dates
+        if not one or options.by or options.sampler or options.delta:
+            raise ParameterError(_NO_INTERVAL)
+        if self.adjacency.count_is_public is (interval.rows is None):
+            return
+        raise ParameterError(
+            "`--rows` of a quantile must be given with --interval-share under add-remove, where the"
+            " number of rows is confidential: how many values there are at least, from what is"
+            " publicly known. Under replace it is left out."
+        )
 
     def between_bounds(self) -> ReleaseCommand:
         """Return what is asked for, whose bounds are known; raise where options contradict."""
@@ -214,6 +291,7 @@ class ReleaseLine:
         )
         made = self.statistic.of_table(common, **self.own)
         statistics = made if isinstance(made, tuple) else (made,)
+        self._check_interval(statistics)
         own_delta = all(each.takes_delta for each in statistics)
         request = ReleaseRequest(
             epsilon=self.epsilon,
@@ -239,6 +317,7 @@ class ReleaseLine:
             options=options,
             as_json=self.budget.as_json,
             check=check,
+            interval=self.interval,
         )
 
 
@@ -307,6 +386,9 @@ def run(command: ReleaseCommand) -> None:
         finally:
             end.printing = True
             shown = written if command.as_json or options.verbose else records
+            if command.interval and not command.as_json:
+                cards = command.cards(records, prepared)
+                shown = [*cards[:1], *records] if options.verbose else cards
             _show(command, shown, several=several)
         if len(records) < (1 if command.options.redeem is not None else len(prepared)):
             raise typer.Exit(MISTAKE)

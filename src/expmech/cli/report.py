@@ -10,13 +10,14 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from expmech.certificates.card import (
+    WITH_ENDS,
     ShownValue,
     assumed,
     caution,
@@ -75,6 +76,12 @@ section {{ break-inside: avoid; }}
 @media (max-width: 34rem) {{ body {{ font-size: 15px; padding: .8rem; }} }}
 @media print {{ body {{ max-width: none; font-size: 11pt; }} details > pre {{ font-size: 8pt; }} }}
 """
+
+
+_ENDS = (
+    "In at least 95% of releases the interval contains the exact quantile. Its ends are the least"
+    " and the largest of this value and of the two quantiles below."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +221,29 @@ def _read_items(ledger: Ledger) -> list[ReportItem]:
                 reading=() if record is None else tuple(reading_of(record)),
             )
         )
+    return _with_ends(items)
+
+
+def _with_ends(items: list[ReportItem]) -> list[ReportItem]:
+    """Return the items, a quantile with the interval that the next two were drawn for."""
+    k = 0
+    while k < len(items) - 2:
+        three = items[k : k + 3]
+        notes = {_note_of_ends(item.certificate) for item in three}
+        values = [item.values[0].value for item in three if len(item.values) == 1]
+        numbers = [value for value in values if value is not None]
+        whole = len(notes) == 1 and "" not in notes and len(numbers) == 3
+        if whole:
+            near = {"lower": min(numbers), "upper": max(numbers)}
+            shown = tuple(shown_values(numbers[0], near))
+            items[k] = replace(items[k], values=shown, accuracy=_ENDS)
+        k += 3 if whole else 1
     return items
+
+
+def _note_of_ends(certificate: Certificate | None) -> str:
+    notes = () if certificate is None else certificate.assumptions
+    return next((text for text in notes if WITH_ENDS in text), "")
 
 
 def _promise(ledger: Ledger) -> list[str]:
@@ -322,7 +351,8 @@ def picture(values: Sequence[ShownValue], *, bars: bool, label: str) -> str:
     parts = []
     for k, value in enumerate(values):
         middle = _TOP + _LINE * (k + 0.5)
-        parts.append(_draw_value(value, value.name or label, middle, place, bars=bars))
+        name = value.name or label.partition(" of ")[2] or label
+        parts.append(_draw_value(value, name, middle, place, bars=bars))
     bottom = _TOP + _LINE * len(values)
     parts.append(_axis(low, high, bottom, place))
     height = bottom + _FOOT

@@ -93,8 +93,8 @@ class BoundedCommand(SearchCommand):
         """Return from how many rows on bounds are found."""
         shown_from = max(each.certificate.sampler["shown_from"] for each in prepared)
         return (
-            f"Private bounds are found in at least 95% of releases where {shown_from} values of a"
-            " column are of similar size; where none are found, their share of epsilon is spent."
+            f"Private bounds need about {shown_from} values of similar size in a column: they are"
+            " then found in at least 95% of releases. Their share of epsilon is spent in any case."
         )
 
     def command(self, given: Any, notes: tuple[str, ...], redeem: int | None) -> ReleaseCommand:

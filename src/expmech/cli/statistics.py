@@ -490,8 +490,12 @@ def _quantile(
     q: options.Level = "0.5",
     bits: options.Bits = None,
     step: options.Step = None,
+    *,
+    interval: options.IntervalOptions,
 ) -> tuple[statistics.Statistic, ...]:
     """Release a quantile of a column, the median by default; or several by one joint draw."""
+    if interval.interval_share is None and interval.rows is not None:
+        raise ParameterError("`--rows` of a quantile belongs to --interval-share: give both.")
     pairs, dates = limits_or_dates(column, bounds)
     if bits is not None and (dates or step is not None):
         why = "answers between dates are whole days" if dates else f"got --step {step} too"
@@ -529,7 +533,8 @@ def _plan_quantile(
     step: options.Step = None,
 ) -> tuple[statistics.Statistic, ...]:
     """Plan a quantile of a column, or several by one joint draw."""
-    return _quantile(common, unnamed(bounds), bounds, q, bits, step)
+    interval = options.IntervalOptions()
+    return _quantile(common, unnamed(bounds), bounds, q, bits, step, interval=interval)
 
 
 def _median(
@@ -538,9 +543,11 @@ def _median(
     bounds: options.ColumnBounds,
     bits: options.Bits = None,
     step: options.Step = None,
+    *,
+    interval: options.IntervalOptions,
 ) -> tuple[statistics.Statistic, ...]:
-    """Release the median of a column."""
-    return _quantile(common, column, bounds, "0.5", bits, step)
+    """Release the median of a column; with a share of epsilon, its 95% interval too."""
+    return _quantile(common, column, bounds, "0.5", bits, step, interval=interval)
 
 
 def _plan_median(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from expmech.core.markup import escape, round_ticks
 
 LINE, LETTER = 18.0, 7.0  # pixels that a line and a letter of text take
+_WIDEST = 6  # letters that have room beside a vertical axis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,13 +33,13 @@ class Scale:
     def _coordinate(self, value: float) -> float:
         return math.log(value) if self.log else value
 
-    def ticks(self) -> list[float]:
-        """Return round numbers that have room: powers of ten on a logarithmic scale."""
+    def ticks(self, apart: float = 50.0) -> list[float]:
+        """Return round numbers that have room: powers of ten ``apart`` on a logarithmic scale."""
         room = abs(self.end - self.start)
         if not self.log:
             return round_ticks(self.low, self.high, parts=max(2.0, room / 90.0))
         first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high))
-        every = max(1, math.ceil((last - first + 1) * 50.0 / room))
+        every = max(1, math.ceil((last - first + 1) * apart / room))
         return [10.0**power for power in range(first, last + 1, every)]
 
 
@@ -99,10 +100,11 @@ class Canvas:
     def upright(self, scale: Scale, x: float, title: str) -> None:
         """Draw a vertical axis with its unit above it."""
         self.line(x, scale.start, x, scale.end, "axis")
-        for value in scale.ticks():
+        for value in scale.ticks(apart=20.0):
             y = scale.place(value)
             self.line(x - 5.0, y, x, y, "axis")
-            self.text(x - 8.0, y + 4.0, show(value), "tick", "end")
+            label = show(value) if len(show(value)) <= _WIDEST else f"{value:.0e}"
+            self.text(x - 8.0, y + 4.0, label, "tick", "end")
         self.text(x - 40.0, scale.end - 10.0, title, "tick")
 
     def legend(self, x: float, y: float, entries: Sequence[tuple[str, str]]) -> float:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from expmech.certificates.accuracy import Accuracy
+from expmech.certificates.card import WITH_ENDS
 from expmech.certificates.mechanism import Release
 from expmech.core.adjacency import Adjacency
 from expmech.core.errors import ParameterError, validate_integer
@@ -21,15 +22,12 @@ from expmech.ledger import exact_amount
 from expmech.ledger.amounts import show_amount
 from expmech.mechanisms.quantiles.rank_errors import proved_rank_error
 from expmech.tables.statistics import QuantileOf
-from expmech.tables.statistics.base import one_of_several
 
 _COVERS = (
-    "In at least 95% of releases the interval contains the exact quantile, whatever the"
-    " data{condition}. Its ends are {low:.3g} and {high:.3g} quantiles, drawn with {share:.3g} of"
-    " epsilon. Values are clipped to their bounds and counted at the possible answer nearest to"
-    " them.{missing}"
+    "In at least 95% of releases the interval contains the exact {name}, whatever the"
+    " data{condition}. Its ends are private {low:.3g} and {high:.3g} quantiles, bought with"
+    " {share:.3g} of epsilon. Each value counts as the possible answer nearest to it."
 )
-_CONDITION = ", if at least {rows} rows have a value, as was stated"
 _MOST_ROWS = 1 << 31
 
 
@@ -49,16 +47,26 @@ class QuantileInterval:
 
     @classmethod
     def plan(
-        cls, statistic: QuantileOf, *, epsilon: Fraction, share: Any, rows: Any, owner: str
+        cls,
+        statistic: QuantileOf,
+        *,
+        epsilon: Fraction,
+        share: Any,
+        rows: Any,
+        owner: str,
+        spelt: tuple[str, str] = ("interval_share", "rows"),
     ) -> QuantileInterval:
-        """Return the interval; raise where it would be all of the bounds."""
-        part = exact_amount(share, name="interval_share", owner=owner)
+        """Return the interval; raise where it would be all of the bounds.
+
+        Errors name ``share`` and ``rows`` as they are ``spelt``.
+        """
+        part = exact_amount(share, name=spelt[0], owner=owner)
         if part >= 1:
             raise ParameterError(
-                f"`interval_share` of {owner} must be below 1: the rest of epsilon is for the"
+                f"`{spelt[0]}` of {owner} must be below 1: the rest of epsilon is for the"
                 f" quantile itself; got {show_amount(part)}."
             )
-        count = validate_integer(rows, name="rows", owner=owner, low=1, high=_MOST_ROWS)
+        count = validate_integer(rows, name=spelt[1], owner=owner, low=1, high=_MOST_ROWS)
         ranks = proved_rank_error(
             statistic.lattice.count,
             statistic.q,
@@ -69,7 +77,7 @@ class QuantileInterval:
         if not distance < statistic.q < 1 - distance:
             needed = int(ranks / min(statistic.q, 1 - statistic.q)) + 1
             raise ParameterError(
-                f"`interval_share` of {owner} must give an interval inside the bounds: with {count}"
+                f"`{spelt[0]}` of {owner} must give an interval inside the bounds: with {count}"
                 f" rows its ends lie {ranks} ranks from the quantile, beyond the data. About"
                 f" {number_text(needed)} rows would do, or a larger epsilon or share, or a public"
                 f" `step`; got {show_amount(part)} of epsilon = {show_amount(epsilon)}."
@@ -92,7 +100,33 @@ class QuantileInterval:
     @property
     def note(self) -> str:
         """What each certificate says of the others."""
-        return one_of_several(3, "call", show_amount(self.epsilon))
+        condition = f" ({self._condition})" if self._condition else ""
+        return (
+            f"the {self._name} {WITH_ENDS}{condition} are 3 releases, which"
+            f" together cost epsilon = {show_amount(self.epsilon)} by basic composition"
+        )
+
+    @property
+    def _name(self) -> str:
+        return "median" if self.statistic.q == Fraction(1, 2) else "quantile"
+
+    @property
+    def _condition(self) -> str:
+        if self.statistic.adjacency is Adjacency.REPLACE:
+            return ""
+        return f"if at least {number_text(self.rows)} rows have a value"
+
+    @property
+    def covers(self) -> str:
+        """What holds of the interval, in words."""
+        low, high = self.levels
+        return _COVERS.format(
+            condition=self._condition and f", {self._condition}",
+            name=self._name,
+            low=float(low),
+            high=float(high),
+            share=float(self.share),
+        )
 
     def joined(self, releases: list[Release]) -> Release:
         """Return the quantile with its interval, from its release and those of both ends.
@@ -101,19 +135,9 @@ class QuantileInterval:
         """
         quantile, *ends = releases
         values = [each.value for each in releases]
-        replaced = self.statistic.adjacency is Adjacency.REPLACE
-        missing = self.statistic.missing_statement
-        low, high = self.levels
-        statement = _COVERS.format(
-            condition="" if replaced else _CONDITION.format(rows=number_text(self.rows)),
-            low=float(low),
-            high=float(high),
-            share=float(self.share),
-            missing=f" {missing}" if missing else "",
-        )
         return dataclasses.replace(
             quantile,
             accuracy=Accuracy(lower=min(values), upper=max(values)),
-            accuracy_statement=statement,
+            accuracy_statement=self.covers,
             ends=tuple(ends),
         )

@@ -57,13 +57,13 @@ MISSING_STATEMENTS = {
 """Each rule as a sentence, for what people read next to a value."""
 
 NUMBERS_IN_MEMORY = (
-    "Text is missing unless it spells a number; the share of missing values is not known."
+    "Text counts as missing unless it is a number. How many values are missing is not known."
 )
 """How columns of arrays, lists and frames are read as numbers, whatever their type."""
 
 DATES_IN_MEMORY = (
-    "What is neither a date nor text such as 2020-01-31 is missing; the share of missing values is"
-    " not known."
+    "What is neither a date nor text such as 2020-01-31 counts as missing. How many values are"
+    " missing is not known."
 )
 """How columns of arrays, lists and frames are read as dates, whatever their type."""
 

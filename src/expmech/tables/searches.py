@@ -203,10 +203,11 @@ class RowLimitSearch(Search):
         """Return what is said before anything is spent."""
         people = ceil(_ENOUGH / self.search_epsilon)
         return (
-            f"Epsilon = {show_amount(self.search_epsilon)} chooses how many rows of each"
-            f" {self.column} count, from 1 to {ROW_LIMITS[-1]}, so that about 95% have no more;"
-            f" further rows are left out. A row is then released at {show_amount(self.rest)} over"
-            f" that number. With fewer than {people} people it is often far too large."
+            f"First, epsilon = {show_amount(self.search_epsilon)} finds a limit of rows for each"
+            f" {self.column}, from 1 to {ROW_LIMITS[-1]}, that about 95% of them do not exceed;"
+            " further rows are left out. The statistic follows with epsilon ="
+            f" {show_amount(self.rest)}. With fewer than {people} people the limit is often far too"
+            " large."
         )
 
 

@@ -19,8 +19,8 @@ def attacker(view: View, width: int) -> Panel:
     ratios = view.log_ratios
     beliefs = None if ratios is None else [belief(prior, -ratio) for ratio in ratios.tolist()]
     title = (
-        f"Somebody who knows all rows but one and is {percent(prior)} sure of it"
-        f" is at most {percent(high)} sure after the release."
+        f"An attacker who knows all other rows, and is {percent(prior)} sure of this one, is at"
+        f" most {percent(high)} sure after the release."
     )
     return Panel(
         title=title,

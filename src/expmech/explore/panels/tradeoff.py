@@ -66,20 +66,20 @@ def _message(view: View) -> str:
         return "No public number bounds this error: it depends on the rows. The time is public."
     after = f"{quoted(error_of(half) or 0.0)} {view.question.error_unit}".strip()
     return (
-        f"Half of epsilon, {show_amount(epsilon / 2)} in place of {show_amount(epsilon)}, takes the"
-        f" error from {quoted(error)} to {after}."
+        f"Half of epsilon, {show_amount(epsilon / 2)} instead of {show_amount(epsilon)}, changes"
+        f" the error from {quoted(error)} to {after}."
     )
 
 
 def _sentences(curves: dict[str, Curve]) -> tuple[str, ...]:
     if not curves["silent"]:
-        return ("No sampler with a silent clock serves this question.",)
+        return ("No sampler whose time tells nothing serves this question.",)
     at = dict(curves["silent"]).get(1.0)
     if at is None or not curves["leaking"]:
         return ()
     return (
-        f"A clock that tells nothing costs {show_seconds(at)} a draw at epsilon = 1, where the"
-        f" fastest sampler takes {show_seconds(dict(curves['leaking']).get(1.0, math.inf))}.",
+        f"At epsilon = 1 a draw whose time tells nothing takes {show_seconds(at)}; the fastest"
+        f" sampler takes {show_seconds(dict(curves['leaking']).get(1.0, math.inf))}.",
     )
 
 
@@ -90,7 +90,7 @@ def _picture(view: View, title: str, curves: dict[str, Curve], width: int) -> st
     if curves["error"]:
         unit = f"error, {view.question.error_unit}" if view.question.error_unit else "error"
         top = _chart(canvas, across, top, unit, [("line error", curves["error"])], view)
-    kinds = {"leaking": "the clock leaks", "silent": "the clock tells nothing"}
+    kinds = {"leaking": "time may tell about the data", "silent": "time tells nothing"}
     times = [(f"line {kind}", curves[kind]) for kind in kinds if curves[kind]]
     if times:
         legend = [(f"line {kind}", label) for kind, label in kinds.items() if curves[kind]]

@@ -153,10 +153,10 @@ class MeanQuestion(ColumnQuestion):
 class QuantileQuestion(ColumnQuestion):
     """The median, or several quantiles by one joint draw."""
 
-    label, size_label, error_unit = "Quantiles", "levels", "rows"
+    label, size_label, error_unit = "Quantiles", "levels", "ranks"
     rows, size = Setting(low=10, high=5_000, start=400), Setting(low=1, high=3, start=1)
     story = "How long is a typical commute, and a long one?"
-    error_sentence = "the rank is within {} rows of the best answer's"
+    error_sentence = "every answer is within {} ranks of the true quantile"
 
     def middle(self, rows: Numbers, state: QuestionState) -> float:
         """Return the median: a row that stays on its side of it tells nothing."""

@@ -105,7 +105,7 @@ async function savePng(name, address) {
 function tiles(numbers) {
   const epsilon = Number(numbers.epsilon), odds = Math.exp(epsilon);
   by("tile-privacy").textContent = `epsilon ${numbers.epsilon}`;
-  by("tile-privacy-more").textContent = `odds move by ${words(odds)} times at most`;
+  by("tile-privacy-more").textContent = `odds change by a factor of at most ${words(odds)}`;
   const known = numbers.error !== null && asked().errorIsDistance;
   by("tile-accuracy").textContent = known ? `± ${words(numbers.error)} ${asked().errorUnit}` : "see below";
   by("tile-accuracy-more").textContent = known ? "in 95% of releases" : "it depends on the rows";
@@ -113,7 +113,7 @@ function tiles(numbers) {
   by("tile-time").textContent = seconds === null ? "none"
     : seconds < 1 ? `${words(1000 * seconds)} ms` : `${words(seconds)} s`;
   by("tile-time-more").textContent = seconds === null ? "no sampler is recommended"
-    : numbers.timing === "data-dependent" ? "its clock leaks" : "its clock tells nothing";
+    : numbers.timing === "data-dependent" ? "may tell about the data" : "tells nothing about the data";
 }
 
 // The latest state wins: while one picture is drawn, changes wait and are drawn at once after it.

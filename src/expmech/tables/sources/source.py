@@ -201,12 +201,13 @@ class Source:
             sentences.append(f"Read as {self.encoding}.")
         if any(self.column(name).type().is_string() for name in numbers):
             sentences.append(
-                f"Text like -3{self.decimal}5 or true is a number, other text is missing; its"
-                " share is unknown unless --check released it."
+                f"Text like -3{self.decimal}5 or true is a number; other text counts as"
+                " missing. How many values are missing is unknown unless --check released it."
             )
         if any(self.column(name).type().is_string() for name in dates):
             sentences.append(
-                "Text like 2020-01-31 is a date, other text is missing; its share is unknown."
+                "Text like 2020-01-31 is a date; other text counts as missing. How many are"
+                " missing is unknown."
             )
         return tuple(sentences)
 

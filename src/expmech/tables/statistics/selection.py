@@ -313,7 +313,7 @@ class TopOf(Statistic):
     """
 
     shortfall = (
-        "each value of the list occurs in at most {:.3g} fewer rows than the one due in its place"
+        "each value of the list occurs in at most {:.3g} fewer rows than the one that belongs there"
     )
     column: aggregates.Column
     candidates: tuple[Any, ...]
