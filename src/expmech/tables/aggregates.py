@@ -314,9 +314,14 @@ class CellsAggregation(Aggregation):
     def date_columns(self) -> tuple[Column, ...]:
         return (self.column,) if self.dates else ()
 
+    @property
     @abstractmethod
-    def of_counts(self, counts: Mapping[int, int]) -> Any:
-        """Return the aggregate from the number of rows in each cell, NOWHERE among them."""
+    def cells(self) -> int:
+        """The number of cells, NOWHERE left out."""
+
+    @abstractmethod
+    def of_counts(self, counts: NDArray[np.int64]) -> Any:
+        """Return the aggregate from how many rows are NOWHERE, and in each cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,13 +350,14 @@ class HistogramOf(CellsAggregation):
         cells = cells_of(values[:, 0], self.bounds, self.lattice)
         return np.bincount(cells, minlength=self.lattice.count)
 
-    def of_counts(self, counts: Mapping[int, int]) -> NDArray[np.int64]:
-        if self.missing == "error" and NOWHERE in counts:
+    @property
+    def cells(self) -> int:
+        return self.lattice.count
+
+    def of_counts(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.missing == "error" and counts[0]:
             raise DataError(FOUND_MISSING)
-        places, rows = np.array([*counts.items()], dtype=np.int64).reshape(-1, 2).T
-        histogram = np.zeros(self.lattice.count, dtype=np.int64)
-        histogram[places[places != NOWHERE]] = rows[places != NOWHERE]
-        return histogram
+        return counts[1:]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,9 +377,12 @@ class CellsOf(CellsAggregation):
         counts = np.bincount(cells[(cells >= 0) & (cells <= last)], minlength=last + 1)
         return Tally(counts=tuple(counts.tolist()), rows=rows.count())
 
-    def of_counts(self, counts: Mapping[int, int]) -> Tally:
-        cells = range(len(self.edges) - 1)
-        return Tally(counts=tuple(counts.get(k, 0) for k in cells), rows=sum(counts.values()))
+    @property
+    def cells(self) -> int:
+        return len(self.edges) - 1
+
+    def of_counts(self, counts: NDArray[np.int64]) -> Tally:
+        return Tally(counts=tuple(counts[1:].tolist()), rows=int(counts.sum()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -388,12 +397,25 @@ class MagnitudesOf(CellsAggregation):
     def of_arrays(self, rows: ArrayRows) -> dict[int, int]:
         from expmech.mechanisms.bounds.grid import Magnitudes
 
-        return self.of_counts(Magnitudes().count(rows.columns((self.column,))[:, 0]))
+        counts = Magnitudes().count(rows.columns((self.column,))[:, 0])
+        return self._checked(counts)
 
-    def of_counts(self, counts: Mapping[int, int]) -> dict[int, int]:
+    @property
+    def cells(self) -> int:
+        from expmech.mechanisms.bounds.grid import Magnitudes
+
+        return Magnitudes().size
+
+    def of_counts(self, counts: NDArray[np.int64]) -> dict[int, int]:
+        places = np.flatnonzero(counts)
+        return self._checked(
+            dict(zip((places + NOWHERE).tolist(), counts[places].tolist(), strict=True))
+        )
+
+    def _checked(self, counts: dict[int, int]) -> dict[int, int]:
         if self.missing == "error" and NOWHERE in counts:
             raise DataError(FOUND_MISSING)
-        return dict(counts)
+        return counts
 
 
 @dataclass(frozen=True, kw_only=True)

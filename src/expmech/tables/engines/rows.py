@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from expmech.certificates.progress import Progress, silent
+from expmech.core.arrays import Integers
 from expmech.core.errors import DataError, ExpmechError, ParameterError
 from expmech.domains.regions import line_of
 from expmech.tables import aggregates
@@ -27,10 +30,10 @@ from expmech.tables.reading import stand_in
 from expmech.tables.sources.casts import EngineKey, cases, constant, null, spellings, spelt_in_full
 from expmech.tables.sources.execution import (
     FAILED,
+    count_places,
     rows_of,
     run_query,
     run_sql,
-    run_tuples,
     sum_or_zero,
 )
 from expmech.tables.sources.source import Source
@@ -344,14 +347,7 @@ def count_cells(
         for name, aggregation in zip(raw, aggregations, strict=True)
     ]
     placed = table.select(**dict(zip(names, cells, strict=True)))
-    columns = [source.column(str(aggregation.column)) for aggregation in aggregations]
-    # Parquet files and frames store columns apart: a query per column is then quicker. Text files
-    # hold rows, and columns of text.
-    apart = source.engine == "duckdb" and not any(column.type().is_string() for column in columns)
-    if len(names) == 1 or apart:
-        counts = [_count_column(placed, name, f"{prefix}n") for name in names]
-    else:
-        counts = _count_together(placed, names, source.engine)
+    counts = _count_places(placed, [aggregation.cells for aggregation in aggregations])
     pairs = zip(aggregations, counts, strict=True)
     return [aggregation.of_counts(by_cell) for aggregation, by_cell in pairs]
 
@@ -382,27 +378,26 @@ def _cell(
     )
 
 
-def _count_column(placed: Any, name: str, count: str) -> Counts:
-    grouped = placed.group_by(name).aggregate(**{count: placed.count()})
-    return {int(cell): int(rows) for cell, rows in run_tuples(grouped)}
-
-
-def _count_together(placed: Any, names: Sequence[str], engine: str) -> list[Counts]:
-    """Return the number of rows in each cell, column by column, by one query."""
+def _count_places(placed: Any, cells: Sequence[int]) -> list[Integers]:
+    """Return how many rows are NOWHERE and in each of so many cells, column by column."""
     import ibis
 
+    backend, names = placed.get_backend(), placed.columns
+    sizes = [count + 1 for count in cells]
+    if backend.name == "duckdb":
+        return count_places(placed, sizes)
     # cells are never NULL, so NULL says that a line of the result is of another column
     listed = ", ".join(names)
     sets = ", ".join(f"({name})" for name in names)
     text = (
-        f"SELECT {listed}, COUNT(*) FROM ({ibis.to_sql(placed, dialect=engine)}) AS placed"
+        f"SELECT {listed}, COUNT(*) FROM ({ibis.to_sql(placed, dialect=backend.name)}) AS placed"
         f" GROUP BY GROUPING SETS ({sets})"
     )
-    counts: list[Counts] = [{} for _ in names]
-    for *cells, rows in run_sql(placed.get_backend(), text):
-        for by_cell, cell in zip(counts, cells, strict=True):
-            if cell is not None:
-                by_cell[int(cell)] = int(rows)
+    counts = [np.zeros(size, dtype=np.int64) for size in sizes]
+    for *places, rows in run_sql(backend, text):
+        for by_cell, place in zip(counts, places, strict=True):
+            if place is not None:
+                by_cell[int(place) - aggregates.NOWHERE] = int(rows)
     return counts
 
 
@@ -454,7 +449,8 @@ def count_magnitudes(source: Source, aggregation: aggregates.MagnitudesOf) -> di
     placed = table.select(
         **{place: (table[sign] == 2).ifelse(aggregates.NOWHERE, inside).cast("int64")}
     )
-    return aggregation.of_counts(_count_column(placed, place, f"{place}n"))
+    (counts,) = _count_places(placed, [aggregation.cells])
+    return aggregation.of_counts(counts)
 
 
 def _design(source: Source, aggregation: aggregates.DesignOf) -> Any:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from expmech.core.arrays import Integers
 from expmech.core.errors import DataError, shielded
 
 FAILED = "The engine could not compute the aggregates: it failed, or was stopped."
@@ -80,6 +83,7 @@ SPARK_TIMES = (
 )
 
 _views = itertools.count()
+_BATCH = 1 << 18  # rows of a few columns: some megabytes
 
 
 def optional_module(module: str, extra: str) -> Any:
@@ -149,6 +153,27 @@ def run_tuples(query: Any) -> list[tuple[Any, ...]]:
     """Return the rows of the result of an Ibis expression as tuples, in order of its columns."""
     backend = query.get_backend()
     return run_sql(backend, str(backend.compile(query)))
+
+
+def count_places(query: Any, sizes: Sequence[int]) -> list[Integers]:
+    """Return how many rows of a result in DuckDB have -1, 0, ..., size - 2, column by column.
+
+    The columns come out a part at a time: 2^18 places are counted in an array in a third of the
+    time of a GROUP BY.
+    """
+    backend = query.get_backend()
+
+    def work() -> list[Integers]:
+        relation = backend.con.sql(str(backend.compile(query)))
+        # DuckDB before 1.4 knows the second name only
+        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+        counts = [np.zeros(size, dtype=np.int64) for size in sizes]
+        for batch in read(_BATCH):
+            for own, column in zip(counts, batch.columns, strict=True):
+                own += np.bincount(column.to_numpy() + 1, minlength=len(own))
+        return counts
+
+    return shielded(by_row(backend)(work), DataError(FAILED))
 
 
 def rows_of(table: Any) -> int:
