@@ -261,8 +261,10 @@ class SeparableChain(PointChain):
     def _draw(self, coins: Coins, columns: Integers) -> Integers:
         slopes = self.slopes[columns]
         proposed = self.center[columns]
-        for slope in np.unique(slopes).tolist():
+        for slope in np.unique(self.slopes).tolist():
             same = np.flatnonzero(slopes == slope)
+            if not same.size:
+                continue
             if slope:
                 proposed[same] += coins.discrete_laplace(slope * self.target.unit, len(same))
             else:
