@@ -76,7 +76,7 @@ dist: $(STAMP)
 
 benchmark:
 	test -d .venv-benchmark || $(PYTHON) -m venv .venv-benchmark
-	.venv-benchmark/bin/python -m pip install --quiet --editable '.[data,estimators]' -r benchmarks/requirements.txt
+	.venv-benchmark/bin/python -m pip install --quiet --editable '.[cli,data,estimators]' -r benchmarks/requirements.txt
 	.venv-benchmark/bin/python -m benchmarks
 
 clean:
