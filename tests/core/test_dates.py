@@ -102,7 +102,7 @@ def test_duckdb_reads_text_dates_and_times_as_arrays_do() -> None:
     )
     source = open_frame(frame, name="dates")
     for name in frame.column_names:
-        held = source.table.select(x=source.days(name)).to_pyarrow()["x"].to_pylist()
+        held = source.staged_days({"x": name}, {}).to_pyarrow()["x"].to_pylist()
         numbers = np.array([math.nan if value is None else value for value in held])
         np.testing.assert_array_equal(numbers, read_days(frame[name].to_pylist()), name)
 

@@ -222,6 +222,9 @@ def _check_columns(source: Source, columns: Sequence[str] | None) -> None:
         names.remove(name)
     kinds = {name: source.column(name).type() for name in names}
     (prefix,) = fresh_names(known, 1)
+    texts = {f"{prefix}e{k}": n for k, (n, kind) in enumerate(kinds.items()) if kind.is_string()}
+    table = source.staged_days(texts, {name: source.column(name) for name in names})
+    source = replace(source, table=table)
     flags: dict[str, Any] = {}
     hints: dict[str, tuple[str, str]] = {}
     for k, (name, kind) in enumerate(kinds.items()):
@@ -234,7 +237,7 @@ def _check_columns(source: Source, columns: Sequence[str] | None) -> None:
                 matches = source.text(name).re_search(pattern).fill_null(False)
                 flags[f"{prefix}s{k}_{number}"] = matches & ~flags[f"{prefix}n{k}"]
                 hints[f"{prefix}s{k}_{number}"] = name, advice
-            flags[f"{prefix}d{k}"] = source.days(name).notnull()
+            flags[f"{prefix}d{k}"] = source.table[f"{prefix}e{k}"].notnull()
             hints[f"{prefix}d{k}"] = name, _DATES
     counted = source.staged(flags) if flags else source.table
     counts = {flag: counted.count(where=counted[flag]) for flag in flags}

@@ -336,11 +336,12 @@ def count_cells(
 ) -> list[Any]:
     """Return each aggregate; what is stored row by row is read once for all of them."""
     (prefix,) = fresh_names(source.table.columns, 1)
-    raw = {
-        f"{prefix}r{k}": (source.days if a.dates else source.number)(str(a.column))
-        for k, a in enumerate(aggregations)
-    }
-    table = source.staged(raw)
+    raw = {f"{prefix}r{k}": str(a.column) for k, a in enumerate(aggregations)}
+    dates = {new for new, a in zip(raw, aggregations, strict=True) if a.dates}
+    table = source.staged_days(
+        {new: name for new, name in raw.items() if new in dates},
+        {new: source.number(name) for new, name in raw.items() if new not in dates},
+    )
     names = [f"{prefix}v{k}" for k in range(len(aggregations))]
     cells = [
         _cell(table[name], aggregation, source.engine)

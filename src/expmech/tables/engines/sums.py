@@ -113,11 +113,15 @@ def snap_columns(
     ``dates`` are read as days. ``carried`` are expressions that become columns as they are.
     """
     (prefix,) = fresh_names(source.table.columns, 1)
-    read = source.days if dates else source.number
-    raw = {f"{prefix}r{j}": read(name) for j, name in enumerate(columns)}
+    raw = {f"{prefix}r{j}": name for j, name in enumerate(columns)}
     flags = {} if label is None else {f"{prefix}f": label[0], f"{prefix}g": label[1]}
     carried = carried or {}
-    table = source.staged({**raw, **flags, **carried})
+    beside = {**flags, **carried}
+    if dates:
+        table = source.staged_days(raw, beside)
+    else:
+        numbers = {new: source.number(name) for new, name in raw.items()}
+        table = source.staged({**numbers, **beside})
     absent = [~present(table[name]) for name in raw] + ([table[f"{prefix}g"]] if flags else [])
     lost = functools.reduce(operator.or_, absent)
     if missing == "drop":

@@ -183,17 +183,17 @@ def holds_dates(kind: Any) -> bool:
 
 
 def days(column: Any, *, engine: str) -> Any:
-    """Return a column as days since 1970, to the second; NULL where a value is no date.
+    """Return a column of times as days since 1970, to the second; NULL where a value is no date.
 
     As :func:`expmech.tables.dates.day_number`: whole seconds, which float64 holds, over 86,400.
     """
-    kind = column.type()
-    if kind.is_string():
-        seconds = _seconds_of_text(text(column, engine=engine), engine)
-    elif engine == "pyspark":
-        seconds = _seconds_in_spark(column)
-    else:
-        seconds = _seconds_of_time(moment(column, engine=engine), engine)
+    if engine == "pyspark":
+        return days_of(_seconds_in_spark(column))
+    return days_of(_seconds_of_time(moment(column, engine=engine), engine))
+
+
+def days_of(seconds: Any) -> Any:
+    """Return whole seconds as days; NULL for NULL and beyond the years 1 to 9999."""
     first, last = constant(float(FIRST_SECOND)), constant(float(LAST_SECOND))
     known = (seconds >= first) & (seconds <= last)
     return cases((known, seconds / constant(float(SECONDS_PER_DAY))))
@@ -244,22 +244,29 @@ _DAYS_BEFORE = (306, 337, 0, 31, 61, 92, 122, 153, 184, 214, 245, 275)
 """Days from the first of March to the first of each month."""
 
 
-def _seconds_of_text(trimmed: Any, engine: str) -> Any:
-    """Return whole seconds since 1970 that a text spells, by the calendar alone; NULL for none.
-
-    No engine parses a date: each has its own idea of what spells one.
-    """
-    import ibis
-
+def date_text(trimmed: Any, engine: str) -> Any:
+    """Return the text of a date or a time, for any other one a day that no calendar has."""
     fits = _spells(trimmed, TIME_PATTERN, engine).fill_null(False)
-    spelt = fits.ifelse(trimmed, "0000-00-00")
+    return fits.ifelse(trimmed, "0000-00-00")
+
+
+def parts_of_date(spelt: Any) -> list[Any]:
+    """Return year, month, day, hour, minute and second of :func:`date_text`, as float64."""
 
     def part(start: int, size: int) -> Any:
         there = spelt.length() >= start + size  # of HH:MMZ the seconds are not
         return there.ifelse(spelt.substr(start, size), "0").cast("float64")
 
-    year, month, day = part(0, 4), part(5, 2), part(8, 2)
-    hour, minute, second = part(11, 2), part(14, 2), part(17, 2)
+    return [part(0, 4), *(part(start, 2) for start in (5, 8, 11, 14, 17))]
+
+
+def seconds_of_parts(year: Any, month: Any, day: Any, hour: Any, minute: Any, second: Any) -> Any:
+    """Return whole seconds since 1970 by the calendar alone; NULL where there is no such time.
+
+    No engine parses a date: each has its own idea of what spells one.
+    """
+    import ibis
+
     four, hundred = ((year / constant(n)).floor() * constant(n) == year for n in (4.0, 100.0))
     centuries = (year / constant(400.0)).floor() * constant(400.0) == year
     leap = (four & ~hundred) | centuries
@@ -280,7 +287,7 @@ def _seconds_of_text(trimmed: Any, engine: str) -> Any:
     )  # fmt: skip
     zero = constant(0.0)
     valid = (
-        fits & (year > zero) & (month > zero) & (month <= constant(12.0))
+        (year > zero) & (month > zero) & (month <= constant(12.0))
         & (day > zero) & (day <= long)
         & (hour < constant(24.0)) & (minute < constant(60.0)) & (second < constant(60.0))
     )  # fmt: skip
@@ -296,7 +303,7 @@ def spelt_in_full(trimmed: Any, *, engine: str) -> Any:
     # Not by `substr`, whose result is no text for DataFusion; a time has 10 signs or more.
     rests = [(marked.length() == n, whole[n:]) for n in range(10, len(whole))]
     rest = ibis.cases(*rests, else_="")
-    is_time = _seconds_of_text(trimmed, engine).notnull()
+    is_time = seconds_of_parts(*parts_of_date(date_text(trimmed, engine))).notnull()
     return is_time.ifelse(ibis.literal("").join([marked, rest]), trimmed)
 
 
