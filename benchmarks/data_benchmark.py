@@ -57,11 +57,12 @@ CONDITION = "x1 >= 0.5 and u < 2"
 MONTHS = tuple(f"month {k:02d}" for k in range(12))
 TOWNS = tuple(f"town {k:04d}" for k in range(10_000))
 MEMORY = "8GB"  # of the engine's side
-LIMITS = """Where a goal is missed: our start (opening the file, writing the query and checking it) takes 20 to
-50 ms more than a bare connection, which shows beside queries of a tenth of a second. Whole numbers
+LIMITS = """Where a goal is missed: our start (opening the file, writing the query and checking it) takes 15 to
+30 ms more than a bare connection, which shows beside queries of a tenth of a second. Whole numbers
 are added in 128 bits, and multiplied in 64 or less: floats would be quicker, and not exact in any
-order. A pass of a regression also snaps every entry, and marks every row to notice a table that
-changes. Quantiles bring back the counts of up to 2^18 cells a column."""
+order. Products of ten columns and more than half of what a pass of a regression takes longer are
+those sums; the rest is the snapping of every entry, and a mark of every row to notice a table that
+changes. The cells of quantiles are counted outside of the engine, as they come."""
 
 
 def generate(path: Path, rows: int) -> None:
