@@ -165,8 +165,8 @@ def count_places(query: Any, sizes: Sequence[int]) -> list[Integers]:
 
     def work() -> list[Integers]:
         relation = backend.con.sql(str(backend.compile(query)))
-        # DuckDB before 1.4 knows the second name only
-        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+        # DuckDB 1.3 knows the second name only
+        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         counts = [np.zeros(size, dtype=np.int64) for size in sizes]
         for batch in read(_BATCH):
             for own, column in zip(counts, batch.columns, strict=True):
