@@ -19,7 +19,6 @@ from expmech.core.errors import ExpmechError
 from expmech.ledger import Ledger, LedgerError
 from expmech.tables.aggregates import MagnitudesOf
 from expmech.tables.engines.rows import count_magnitudes
-from expmech.tables.sources import execution
 from expmech.tables.sources.opening import open_source
 from expmech.tables.sources.units import bound_units
 
@@ -187,7 +186,7 @@ def test_stages_of_private_bounds_are_kept_apart(
         texts.append(text)
         return []  # the query is not run
 
-    monkeypatch.setattr(execution, "run_sql", noted)
+    monkeypatch.setattr("expmech.tables.engines.rows.run_sql", noted)
     with closing(open_source(address, table="visits")) as source:
         count_magnitudes(source, MagnitudesOf(column="age", missing="drop"))
     (text,) = texts

@@ -303,11 +303,27 @@ class Source:
         return backend.create_view(f"expmech_stage_{next(_views)}", chosen, overwrite=True)
 
     def staged_days(self, dates: Mapping[str, str], others: Mapping[str, Any]) -> Any:
-        """Return :meth:`staged` days since 1970, by new names of columns, beside other expressions.
+        """Return :meth:`staged` days since 1970 of columns, beside other expressions.
 
-        Days are float64, NULL where a value is no date. Raise, before any record is read, where a
-        type holds no dates. Of text there are stages: in one expression the calendar of a column
-        has 30,000 terms, which takes Ibis and DuckDB two seconds.
+        Of text there are stages: in one expression the calendar of a column has 30,000 terms, which
+        takes Ibis and DuckDB two seconds.
+
+        Parameters
+        ----------
+        dates : mapping of str to str
+            New names, and the columns of dates, or of text that spells them.
+        others : mapping of str to ibis expression
+            What else the table has.
+
+        Returns
+        -------
+        ibis table
+            Days are float64, NULL where a value is no date.
+
+        Raises
+        ------
+        DataError
+            If the type of a column holds no dates; no record is read.
         """
         read = {
             new: self._of_type(name, casts.holds_dates, "dates, or text that spells dates")
