@@ -360,12 +360,14 @@ def _cell(
     import ibis
 
     if isinstance(aggregation, aggregates.CellsOf):
-        edges, last = aggregation.edges, len(aggregation.edges) - 2
-        # no engine has NaN between two numbers
-        within = (number >= constant(edges[0])) & (number <= constant(edges[-1]))
-        steps = [(number < constant(edge), k) for k, edge in enumerate(edges[1:-1])]
-        place = ibis.cases(*steps, else_=last) if steps else ibis.literal(last)
-        return ibis.cases((within, place), else_=aggregates.NOWHERE).cast("int64")
+        first, *inner, end = map(constant, aggregation.edges)
+        # NULL and NaN compare with nothing, or NaN lies beyond all numbers, whatever the engine
+        steps = [
+            (number < first, aggregates.NOWHERE),
+            *((number < edge, k) for k, edge in enumerate(inner)),
+            (number <= end, len(inner)),
+        ]
+        return ibis.cases(*steps, else_=aggregates.NOWHERE).cast("int64")
     pair = aggregation.bounds
     lattice = aggregation.lattice
     rises = steps_of(number, pair, stand_in(pair, aggregation.missing), line_of(lattice), engine)
