@@ -76,8 +76,8 @@ def main() -> None:
         ),
         "",
         *prose(
-            """Rows for principal components reach the driver a partition at a time. Only logistic
-            regression by the exponential mechanism reads all rows into memory; it is not part of
+            """Rows for principal components reach the driver a partition at a time, which is what
+            Java's memory follows. Only logistic regression by the exponential mechanism reads all rows into memory; it is not part of
             this."""
         ),
         "",
