@@ -185,6 +185,38 @@ def test_steps_that_are_taken_to_treat_rows_alone_do() -> None:
 @pytest.mark.parametrize(
     "step",
     [
+        OneHotEncoder(categories=TOWNS, handle_unknown="ignore"),
+        OneHotEncoder(categories=[[1.0, 2.0]], handle_unknown="ignore"),
+        OrdinalEncoder(categories=[[1, 2]], handle_unknown="use_encoded_value", unknown_value=-1),
+        SimpleImputer(strategy="constant", keep_empty_features=True),
+        MissingIndicator(features="all"),
+        PolynomialFeatures(),
+        Normalizer(),
+        Binarizer(),
+        FunctionTransformer(np.log1p),
+        FunctionTransformer(np.log1p, validate=True),
+        "passthrough",
+    ],
+)
+def test_steps_that_a_row_can_stop_are_named(step: Any) -> None:
+    of_text = isinstance(step, OneHotEncoder) and step.categories is TOWNS
+    whole: Any = [["Bern"], ["Biel"]] if of_text else [[1.0], [2.0]]
+    stopped = False
+    for odd in (np.nan, np.inf):
+        rows = np.array([*whole, [odd]], dtype=object if of_text else float)
+        try:
+            assert step == "passthrough" or step.fit_transform(rows) is not None
+        except ValueError:
+            stopped = True
+    checked = check_pipeline(make_pipeline(step, ridge()))
+    assert checked.stands
+    assert checked.steps[0].refuses == stopped
+    assert ("which would tell about its row" in str(checked)) == stopped
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
         PrivateScaler(epsilon=20),
         PrivatePCA(epsilon=20, bounds=(0, 100), center="bounds"),
         PrivatePCA(

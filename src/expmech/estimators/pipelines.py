@@ -35,10 +35,14 @@ LEARNS, MAY_LEARN = "learns from the data", "may learn from the data"
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step of a pipeline and what it does with the data: one of the four kinds above."""
+    """A step of a pipeline and what it does with the data: one of the four kinds above.
+
+    ``refuses`` is whether a row can stop it by a missing or an infinite value.
+    """
 
     name: str
     kind: str
+    refuses: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +82,12 @@ class PipelineCheck:
             )
         if not any(step.kind == PRIVATE for step in self.steps):
             lines.append("Not private: no step is a model of expmech.")
+        refusing = [step.name for step in self.steps if step.refuses]
+        if refusing:
+            lines.append(
+                f"Fill missing values and clip numbers before {', '.join(refusing)}: a missing or"
+                " infinite value may end the fit there, which would tell about its row."
+            )
         if self.stands:
             lines.append("Private: nothing learns from the data but the private model.")
         return "\n".join(lines)
@@ -119,7 +129,7 @@ def _steps(prefix: str, part: Any, by_row: Collection[Callable[..., Any]]) -> It
     """Yield the steps of a pipeline, of a union and of a transformer by columns, and theirs."""
     inner = _parts(part)
     if inner is None:
-        yield Step(name=prefix, kind=_kind(part, by_row))
+        yield Step(name=prefix, kind=_kind(part, by_row), refuses=_refuses(part))
         return
     for name, step in inner:
         yield from _steps(f"{prefix}.{name}" if prefix else name, step, by_row)
@@ -152,6 +162,21 @@ def _kind(part: Any, by_row: Collection[Callable[..., Any]]) -> str:
         return BY_ROW if known else MAY_LEARN
     rule = _BY_ROW.get(type(part))
     return BY_ROW if rule is not None and rule(part) else LEARNS
+
+
+def _refuses(part: Any) -> bool:
+    """Return whether a step checks by itself that numbers are finite, or are there."""
+    if type(part) is FunctionTransformer:
+        return bool(part.validate)
+    if type(part) in (OneHotEncoder, OrdinalEncoder):  # a column of numbers is checked
+        return any(not isinstance(name, str) for column in part.categories for name in column)
+    return type(part) in (
+        Binarizer,
+        MissingIndicator,
+        Normalizer,
+        PolynomialFeatures,
+        SimpleImputer,
+    )
 
 
 def _has_public_categories(encoder: Any) -> bool:
