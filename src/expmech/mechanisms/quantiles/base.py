@@ -295,6 +295,10 @@ class SeveralQuantiles(Mechanism):
     def energy_terms(self, budget: Fraction) -> dict[str, Any]:
         """Return ``sensitivity``, ``eta`` and ``parameters`` of a draw."""
 
+    @abstractmethod
+    def _seconds(self, ranks: int, budget: Fraction) -> float:
+        """Return the time of a draw by measured constants, from up to so many different ranks."""
+
     def public_terms(self, budget: Fraction) -> PublicTerms:
         """Return what is public about a draw; the number of values is under "replace" only."""
         many, points = len(self.levels.numerators), self.lattice.count * self.spread
@@ -313,7 +317,7 @@ class SeveralQuantiles(Mechanism):
             forecast=Forecast(
                 expected=(float(many), most), nearly_all=(float(many), most), typical=many * ranks
             ),
-            seconds=1e-2 + many * (1.2e-2 + 6e-7 * ranks),  # measured
+            seconds=self._seconds(ranks, budget),
             note=self.note,
             **own,
         )

@@ -139,6 +139,10 @@ class RecursiveQuantiles(SeveralQuantiles):
             "parameters": {"units": units, "depth": depth_of(len(units))},
         }
 
+    def _seconds(self, ranks: int, budget: Fraction) -> float:
+        many = len(self.levels.numerators)
+        return 5e-3 + 1.4e-3 * many + 5e-8 * ranks * many.bit_length()
+
     def points_draw(self, spread: CellCounts, budget: Fraction) -> Callable[[Coins], Integers]:
         units, top = self._units(budget), self.levels.denominator
 
