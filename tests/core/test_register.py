@@ -285,7 +285,7 @@ def test_a_note_that_cannot_be_read_is_not_passed_over(
     source = opened(table)
     make(tmp_path / "one", source)
 
-    def forbidden(self: Path) -> str:
+    def forbidden(self: Path, **options: str) -> str:
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:

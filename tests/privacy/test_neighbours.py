@@ -172,7 +172,7 @@ def test_printed_kernel_is_rejected_by_the_same_checks() -> None:
 class ConstantWeight(RandomAtomPerfect):
     """The obvious shortcut: the atom's weight does not follow the data."""
 
-    def weight(self, target: Target, table: Any, log_mass: float) -> int:
+    def _weight(self, target: Target, table: Any, log_mass: float) -> int:
         return round(-math.log(20.0) * 2**40)
 
 

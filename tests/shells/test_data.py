@@ -314,7 +314,7 @@ BAD: list[tuple[str, Callable[[Source], object], str]] = [
     (
         "mode",
         lambda s: mean(s, ["x"], [(0.0, 1.0)], epsilon=Fraction(1), missing="leave"),
-        "'middle', 'lower', 'skip', 'drop', 'error', 'clip'",
+        "'middle', 'lower', 'skip', 'drop', 'error'; got 'leave'",
     ),
     ("few", lambda s: select(s, "s", ["a"], epsilon=Fraction(1)), "at least two different"),
 ]

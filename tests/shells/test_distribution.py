@@ -133,7 +133,8 @@ def test_the_demo_runs_from_the_wheel_with_the_extras_that_make_demo_installs(
 ) -> None:
     shutil.copytree(checkout / "examples", tmp_path / "examples")
     (extras,) = re.findall(
-        r"install --quiet --editable '\.(\[cli.*\])'", (ROOT / "Makefile").read_text()
+        r"install --quiet --editable '\.(\[cli.*\])'\n\ttouch \$\(VENV\)/\.demo",
+        (ROOT / "Makefile").read_text(),
     )
     pip = [str(installed), "-I", "-m", "pip", "--retries", "1", "--disable-pip-version-check"]
     run(*pip, "install", f"{wheel_in(distribution)}{extras}", folder=distribution)

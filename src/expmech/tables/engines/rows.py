@@ -494,7 +494,8 @@ class TableRows:
     >>> source = open_frame(frame, name="people")
     >>> TableRows(source=source, by=("city",), group=("Bern",)).count()
     2
-    >>> TableRows(source=source).aggregate(CellsOf(column="age", edges=(0.0, 40.0, 80.0)))
+    >>> of_ages = aggregates.CellsOf(column="age", edges=(0.0, 40.0, 80.0))
+    >>> TableRows(source=source).aggregate(of_ages)
     Tally(counts=(1, 2), rows=3)
     """
 
