@@ -25,7 +25,7 @@ from expmech.tables.keys import canonical_key
 from expmech.tables.reading import FOUND_MISSING, stand_in
 from expmech.tables.scaling import STANDARD_BITS, Bounds
 from expmech.tables.sources.casts import constant
-from expmech.tables.sources.execution import FAILED, by_row, run_query, sum_or_zero
+from expmech.tables.sources.execution import FAILED, by_row, duckdb_batches, run_query, sum_or_zero
 from expmech.tables.sources.source import Source
 
 _BATCH = 1 << 16  # rows
@@ -70,10 +70,8 @@ class SnappedColumns:
 
     def _parts(self, backend: Any) -> Generator[Any, None, None]:
         if backend.name == "duckdb":
-            rows = backend.con.sql(str(backend.compile(self.table)))
-            old = not hasattr(rows, "to_arrow_reader")  # before DuckDB 2
-            with rows.fetch_arrow_reader(_BATCH) if old else rows.to_arrow_reader(_BATCH) as reader:
-                yield from reader
+            with duckdb_batches(self.table, _BATCH) as batches:
+                yield from batches
         elif backend.name == "pyspark":  # Arrow would bring all rows to the driver at once
             import pyarrow
 

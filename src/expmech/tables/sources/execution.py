@@ -164,19 +164,26 @@ def count_places(query: Any, sizes: Sequence[int]) -> list[Integers]:
     backend = query.get_backend()
 
     def work() -> list[Integers]:
-        relation = backend.con.sql(str(backend.compile(query)))
-        # DuckDB 1.3 knows the second name only
-        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         counts = [np.zeros(size, dtype=np.int64) for size in sizes]
-        for batch in read(_BATCH):
-            for own, column in zip(counts, batch.columns, strict=True):
-                # `to_numpy` would import pandas
-                places = np.frombuffer(column.buffers()[1], dtype=str(column.type))
-                places = places[column.offset :][: len(column)]
-                own += np.bincount(places + 1, minlength=len(own))
+        with duckdb_batches(query, _BATCH) as batches:
+            for batch in batches:
+                for own, column in zip(counts, batch.columns, strict=True):
+                    # `to_numpy` would import pandas
+                    places = np.frombuffer(column.buffers()[1], dtype=str(column.type))
+                    places = places[column.offset :][: len(column)]
+                    own += np.bincount(places + 1, minlength=len(own))
         return counts
 
     return shielded(by_row(backend)(work), DataError(FAILED))
+
+
+def duckdb_batches(query: Any, rows: int) -> Any:
+    """Return a reader of the result as Arrow batches of at most so many rows, to be closed."""
+    backend = query.get_backend()
+    relation = backend.con.sql(str(backend.compile(query)))
+    # before DuckDB 2 by the second name
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(rows)
 
 
 def rows_of(table: Any) -> int:
