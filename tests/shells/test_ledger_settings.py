@@ -134,6 +134,14 @@ def test_no_password_is_kept() -> None:
     }
 
 
+def test_a_delta_that_protects_nobody_is_warned_about(survey: Path) -> None:
+    for delta, warned in (("0.5", True), ("0.001", False), ("0.000001", False)):
+        path = survey.with_name(f"{delta}.ledger")
+        made = run("budget", "init", path, survey, "--epsilon", 1, "--delta", delta, "--again")
+        assert made.exit_code == 0, made.stderr
+        assert ("may show a whole record" in made.stderr) == warned
+
+
 def test_budget_init_explains_the_choice_and_refuses_a_limit_without_people(survey: Path) -> None:
     path = survey.with_name("new.ledger")
     wrong = run("budget", "init", path, survey, "--epsilon", 1, "--max-rows", 3)

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from expmech.certificates.card import usual_name
 from expmech.cli.columns import of_units
 from expmech.cli.common import user_errors
-from expmech.cli.console import output
+from expmech.cli.console import output, warn
 from expmech.cli.options import Json, TableOptions, add_command
 from expmech.cli.records import show as show_release
 from expmech.cli.settings import open_table, settings_of
@@ -24,6 +24,8 @@ from expmech.core.strict_json import read_json
 from expmech.ledger import Amount, Ledger
 from expmech.ledger.amounts import show_amount
 from expmech.theory.concentrated import rho_of_bounded_range, rho_of_pure
+
+_LARGE_DELTA = Fraction(1, 1000)
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="The privacy budget of a data set."
@@ -94,6 +96,12 @@ def init(
             again=again,
             settings=settings_of(table, ledger),
         )
+        if created.total[1] > _LARGE_DELTA:
+            warn(
+                f"delta = {show_amount(created.total[1])} is large: a release may show a whole"
+                " record with that probability. Usual values are far below 1 over the number of"
+                " people in the table."
+            )
         _show(created, as_json)
         if not as_json:
             chosen = _CHOICE[relation == Adjacency.REPLACE]
