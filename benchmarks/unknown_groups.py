@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import expmech as em
-from benchmarks.support import RESULTS, prose, table
+from benchmarks.support import prose, table, write
 
 _LARGEST, _TOWNS = 20_000, 5_000
 _CHECKED = (1.0, 3)  # an epsilon and a threshold low enough to draw its delta
@@ -65,7 +65,6 @@ def shown(sizes: dict[str, int], epsilon: float, threshold: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=20_000)
-    parser.add_argument("--output", default=str(RESULTS / "unknown_groups.md"))
     options = parser.parse_args()
     sizes = towns()
     rows = []
@@ -100,8 +99,7 @@ def main() -> None:
             " delta, which is ours; it was not run."
         ),
     ]
-    with open(options.output, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    write("unknown_groups", lines)
 
 
 if __name__ == "__main__":
