@@ -34,6 +34,7 @@ from support.reading import ODD_TEXTS
 from expmech.core.errors import DataError
 from expmech.tables.aggregates import ProductsOf
 from expmech.tables.arrays import ArrayRows
+from expmech.tables.engines import sums
 from expmech.tables.keys import canonical_key, tally_values
 from expmech.tables.reading import fill_missing, missing_rows, read_column
 from expmech.tables.sources.opening import open_source
@@ -177,8 +178,9 @@ def test_labels_are_the_same_everywhere(rule: str, target: str, source: Source) 
 @pytest.mark.parametrize("rule", ["middle", "lower", "drop"])
 @pytest.mark.parametrize("row_norm", [None, 0.7])
 def test_products_of_standardised_rows_are_the_same_integers_everywhere(
-    rule: str, row_norm: float | None, source: Source
+    rule: str, row_norm: float | None, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sums, "_BATCH", 3)  # rows that leave the engine at a time
     asked = ProductsOf(
         columns=tuple(NUMBERS),
         bounds=tuple(BOUNDS),
