@@ -24,8 +24,10 @@ from expmech.core.errors import DataError, ParameterError
 from expmech.ledger import Ledger
 from expmech.mechanisms.optimum.calibration import RowNorms
 from expmech.mechanisms.optimum.risks import Logistic
+from expmech.tables.aggregates import CellsOf
 from expmech.tables.engines import sums
 from expmech.tables.engines.regression_sql import PassQueries, RowQuery, formulas_of
+from expmech.tables.engines.rows import TableRows
 from expmech.tables.release import release
 from expmech.tables.sources.execution import run_query, sum_or_zero
 from expmech.tables.sources.opening import open_frame, open_source
@@ -79,6 +81,21 @@ def test_the_connection_of_a_table_made_elsewhere_decides_row_by_row_and_is_left
     assert tally(whole, "s", ["x", "X"]) == (1000, 1000)
     asked = "SELECT current_setting('disabled_optimizers'), current_setting('default_collation')"
     assert connection.con.execute(asked).fetchone() == ("top_n", "nocase")
+
+
+def test_rows_and_places_that_leave_such_a_connection_are_decided_row_by_row(
+    tmp_path: Path,
+) -> None:
+    connection = ibis.duckdb.connect()
+    rows = connection.read_parquet(parquet(tmp_path / "a.parquet", v=[1.0] * 1000 + [NAN] * 1000))
+    asked = "SELECT current_setting('disabled_optimizers')"
+    before = connection.con.execute(asked).fetchone()
+    source = Source(table=rows.filter(rows.v > 5), identity="elsewhere")
+    snapped = sums.snap_columns(source, ["v"], [(0.0, 1.0)], bits=8, missing="lower")
+    assert sum(map(len, snapped.batches())) == 1000
+    cells = TableRows(source=source).aggregate(CellsOf(column="v", edges=(0.0, 1.0)))
+    assert (cells.rows, cells.counts) == (1000, (0,))
+    assert connection.con.execute(asked).fetchone() == before
 
 
 def test_a_collation_of_a_query_merges_no_texts(tmp_path: Path) -> None:
