@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 import expmech as em
 from expmech.cli.main import app
 from expmech.ledger.verification import verify_certificate
+from expmech.tables.release import PreparedRelease
 from expmech.tables.sources import open_source
 
 AGES = [31.0, 48.0, 52.0, 77.0, 64.0, 23.0, 40.0, 35.0]
@@ -127,3 +128,33 @@ def test_the_command_shows_one_card_of_three_releases_that_verify(tmp_path: Path
     assert result.exit_code == 0 and "95% interval" in result.output, result.output
     assert result.output.count("median of age") == 1
     assert invoke("report", ledger).output.count("| Value | 95% interval |") == 2
+
+
+def test_a_stop_between_the_draws_names_each_charge_and_loses_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, ledger = str(tmp_path / "s.csv"), str(tmp_path / "s.ledger")
+    pd.DataFrame({"v": np.arange(2000) % 101}).to_csv(source, index=False)
+    assert invoke("budget", "init", ledger, source, "--epsilon", "1").exit_code == 0
+    asked = ["release", "median", source, "--ledger", ledger, "--column", "v", "--bounds", "0,100"]
+    asked += ["--step", "1", "--epsilon", "0.9", "--interval-share", "0.5", "--rows", "1500"]
+    draw, drawn = PreparedRelease.release, list[PreparedRelease]()
+
+    def stopped(prepared: PreparedRelease, aggregate: Any) -> Any:
+        drawn.append(prepared)
+        if len(drawn) == 2:
+            raise KeyboardInterrupt
+        return draw(prepared, aggregate)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PreparedRelease, "release", stopped)
+        result = invoke(*asked)
+    assert result.exit_code == 130
+    assert "Charge 1 was made; its value is kept" in result.stderr
+    for number in ("2", "3"):
+        assert f"--redeem {number}" in result.stderr
+        redeemed = invoke(*asked, "--redeem", number)
+        assert redeemed.exit_code == 0 and "quantile of v" in redeemed.stdout
+        assert "95% interval" not in redeemed.stdout.splitlines()[1]  # it is one end alone
+        assert invoke(*asked, "--redeem", number).exit_code != 0
+    assert float(em.Ledger(ledger).spent[0]) == 0.9
